@@ -1,0 +1,29 @@
+"""Networks as graphs: building, canonical text, costs, ONNX."""
+
+from nasrlm.graph.builder import GraphBuilder
+from nasrlm.graph.costs import COST_METRICS, Costs
+from nasrlm.graph.graph import Graph
+from nasrlm.graph.sources import as_graph, costs, texts, to_text
+from nasrlm.graph.text import TEXT_VERSION, parse_text
+
+__all__ = [
+    "COST_METRICS",
+    "TEXT_VERSION",
+    "Costs",
+    "Graph",
+    "GraphBuilder",
+    "as_graph",
+    "costs",
+    "parse_text",
+    "texts",
+    "to_onnx",
+    "to_text",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name == "to_onnx":  # imports onnx, which text and costs do not need
+        from nasrlm.graph.onnx_writer import to_onnx
+
+        return to_onnx
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,350 @@
+"""Canonical form: the same network gives the same lines, however it was described.
+
+Simplification works with value numbers. Constants are folded (an operation fed only by constants is a
+constant, a constant summand belongs to the weights that follow), no-ops and dead paths go, BatchNorm
+folds into the convolution before it, equal parameter-free operations merge, sums of sums become one sum.
+The order is a depth-first walk from the outputs. Operands of commutative operations are ordered by the
+shallowest structural difference, looking no further back than the last *cut*: a value through which
+everything after it sees everything before it. So a cell reads the same at any depth, and each stretch
+between cuts is canonical by itself, computed once and remembered.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from nasrlm.graph.graph import Graph
+from nasrlm.graph.ops import NO_OPERATION, Op, Shape
+from nasrlm.graph.ops import op as make
+from nasrlm.graph.order import INPUT, LiveNode, emit
+
+_CONSTANT = -2
+_CUTS = frozenset({"add", "concat", "in"})
+_WITHOUT_WORK = NO_OPERATION | {
+    *("in", "const", "add", "flatten", "bn"),
+    *("mul", "relu", "relu6", "leakyrelu", "sigmoid", "tanh", "silu", "hardsigmoid", "hardswish"),
+}
+"""Never listed as dead work: a sum or an activation costs next to nothing, bn belongs to its convolution."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A stretch: its lines, its dead operations that need a shape, and what its last value is."""
+
+    lines: tuple[str, ...]
+    displaced: tuple[int, ...]
+    foldable: bool
+    """The last value is a convolution's or linear's: a BatchNorm behind it folds."""
+    identity: bool
+    """The last value is the one that the stretch starts from."""
+    start: int = 0
+
+
+def canonical_lines(graph: Graph, *, dead_work: bool = False) -> list[str]:
+    """The lines of the canonical text, unfolded, without the version line.
+
+    Args:
+        graph: any graph.
+        dead_work: also list, as lines that begin with "-", the operations that a framework runs although
+            they cannot change the output, each behind the last living value it can see.
+    """
+    graph = _inputs_first(graph)
+    parts = _parts(graph)
+    if parts is None:
+        return _constant_network(graph, dead_work)
+    lines = [line for part in parts for line in part.lines]
+    if not dead_work:
+        return [line for line in lines if line[0] != "-"]
+    return _with_dead_work(lines, _placed(graph, [part.start + i for part in parts for i in part.displaced]))
+
+
+def _parts(graph: Graph) -> list[_Part] | None:
+    """The stretches of a graph; None if its output does not depend on its input."""
+    parts: list[_Part] = []
+    cuts = _cuts(graph)
+    for start, stop in zip(cuts, [*cuts[1:], len(graph)], strict=True):
+        if parts and parts[-1].foldable and _reads_normed(graph, start, stop):
+            while True:  # the BatchNorm folds into a convolution of an earlier stretch: take them together
+                start = parts[-1].start
+                if not parts.pop().identity:
+                    break
+        part = _part(graph, start, stop)
+        if part is None:
+            return None
+        if part.identity and parts:
+            part = replace(part, foldable=parts[-1].foldable)
+        parts.append(part)
+    return parts
+
+
+def _reads_normed(graph: Graph, start: int, stop: int) -> bool:
+    return any(graph.ops[i].name == "bn" and graph.refs[i][0] == i - start + 1 for i in range(start, stop))
+
+
+def _part(graph: Graph, start: int, stop: int) -> _Part | None:
+    last = stop == len(graph)
+    outputs = tuple(o - start for o in graph.outputs) if last else (stop - start - 1,)
+    key = (graph.ops[start:stop], graph.refs[start:stop], outputs, start > 0, last)
+    part = _segment(*key, None) or _segment(*key, graph.shapes[start:stop])  # a constant needs its shape
+    return part and replace(part, start=start)
+
+
+def _inputs_first(graph: Graph) -> Graph:
+    """The graph with its inputs in front, in their order."""
+    inputs = graph.inputs
+    if not inputs or inputs[-1] == len(inputs) - 1:
+        return graph
+    order = [*inputs, *(i for i in range(len(graph)) if graph.ops[i].name != "in")]
+    new = {old: i for i, old in enumerate(order)}
+    refs = tuple(tuple(new[i] - new[i - r] for r in graph.refs[i]) for i in order)
+    ops, shapes = (tuple(rows[i] for i in order) for rows in (graph.ops, graph.shapes))
+    return Graph(ops, refs, shapes, tuple(new[o] for o in graph.outputs))  # type: ignore[arg-type]
+
+
+def _cuts(graph: Graph) -> list[int]:
+    """Starts of the stretches: 0 and every node after a join that alone is seen from behind it."""
+    refs, ops = graph.refs, graph.ops
+    cuts = []
+    lowest = min(graph.outputs)
+    for i in range(len(ops) - 1, 0, -1):
+        back = refs[i]
+        if back:
+            first = i - (back[0] if len(back) == 1 else max(back))
+            lowest = min(lowest, first)
+        if lowest >= i - 1 and ops[i - 1].name in _CUTS:
+            cuts.append(i)
+    return [0, *reversed(cuts)]
+
+
+def _placed(graph: Graph, places: Sequence[int]) -> list[str]:
+    """Dead operations whose operand has another shape than the living value they hang on."""
+    if not places:
+        return []
+    ops = _normed(graph.ops, graph.refs)
+    shapes = (graph.shapes[i - graph.refs[i][0]] for i in places)
+    return [f"-{ops[i].text} at {'x'.join(map(str, shape))}" for i, shape in zip(places, shapes, strict=True)]
+
+
+def _constant_network(graph: Graph, dead_work: bool) -> list[str]:
+    """A network whose output does not depend on its input."""
+    inputs = [graph.ops[i].text for i in graph.inputs]
+    work = [i for i, op in enumerate(graph.ops) if op.name not in _WITHOUT_WORK]
+    dead = _placed(graph, [i for i in work if graph.refs[i]]) if dead_work else []
+    constants = [f"const {'x'.join(map(str, graph.shapes[o]))}" for o in graph.outputs]
+    out = [_outputs_line([len(constants) - i for i in range(len(constants))])] if len(constants) > 1 else []
+    return [*inputs, *_counted(dead), *constants, *out]
+
+
+def _outputs_line(distances: Sequence[int]) -> str:
+    return "out " + " ".join(f"@{d}" for d in distances)
+
+
+def _counted(dead: list[str]) -> list[str]:
+    return [line if n == 1 else f"{line} x{n}" for line, n in sorted(Counter(dead).items())]
+
+
+def _with_dead_work(lines: list[str], early: list[str]) -> list[str]:
+    """Sort and count the dead lines that hang on one living line; displaced ones follow the inputs."""
+    result: list[str] = []
+    dead: list[str] = []
+    for line in lines:
+        if line[0] == "-":
+            dead.append(line)
+            continue
+        if early and not line.startswith("in "):
+            dead, early = dead + early, []
+        if dead:
+            result.extend(_counted(dead) if len(dead) > 1 else dead)
+            dead = []
+        result.append(line)
+    return result + _counted(dead + early)
+
+
+@lru_cache(maxsize=16_384)
+def _segment(
+    ops: tuple[Op, ...],
+    refs: tuple[tuple[int, ...], ...],
+    outputs: tuple[int, ...],
+    has_input: bool,
+    last: bool,
+    shapes: tuple[Shape, ...] | None,
+) -> _Part | None:
+    """Lines of one stretch and its displaced dead operations; None when a constant comes out or needs a shape."""
+    work = _Simplifier(ops, refs, shapes)
+    values = [work.values[o] if o >= 0 else INPUT for o in outputs]
+    if work.shapes_needed or (_CONSTANT in values and (len(values) == 1 or shapes is None)):
+        return None
+    roots = [work.constant(o) if v == _CONSTANT else v for o, v in zip(outputs, values, strict=True)]
+    live = work.live([*roots, *(work.values[i] for i, op in enumerate(ops) if op.name == "in")])
+    _fold(live, roots)
+    position, lines = emit(live, roots, lambda: work.hanging(live, outputs))
+    behind: dict[int, list[str]] = {}
+    displaced = []
+    for i, text, anchor, moved in work.dead(position, outputs):
+        if moved:
+            displaced.append(i)
+        else:
+            behind.setdefault(anchor, []).append("-" + text)
+    merged = behind.pop(-1, [])
+    for i, line in enumerate(lines):
+        merged.append(line)
+        merged.extend(behind.get(i, ()))
+    if last and (len(roots) > 1 or position.get(roots[0], -1) != len(lines) - 1):
+        merged.append(_outputs_line([len(lines) - position.get(r, -1) for r in roots]))
+    root = live.get(roots[0])
+    foldable = root is not None and "bias" in root.op.spec.index
+    return _Part(tuple(merged), tuple(displaced), foldable, identity=roots == [INPUT])
+
+
+class _Simplifier:
+    """Value numbers of a stretch: `values[i]` is the canonical node of raw node i, INPUT or _CONSTANT."""
+
+    def __init__(
+        self, ops: tuple[Op, ...], refs: tuple[tuple[int, ...], ...], shapes: tuple[Shape, ...] | None
+    ) -> None:
+        self.ops, self.refs, self.shapes = ops, refs, shapes
+        self.shapes_needed = False
+        self.values: list[int] = []
+        self._nodes: list[LiveNode] = []
+        self._known: dict[tuple[Op, tuple[int, ...]], int] = {}
+        for i, op in enumerate(ops):
+            operands = [self._value(i - r) for r in refs[i]]
+            self.values.append(self._number(i, op, operands))
+
+    def _value(self, i: int) -> int:
+        return INPUT if i < 0 else self.values[i]
+
+    def _number(self, i: int, op: Op, operands: list[int]) -> int:
+        if op.name in ("zeros", "const") or (operands and all(x == _CONSTANT for x in operands)):
+            return _CONSTANT
+        if op.name in NO_OPERATION:
+            return operands[0]
+        if _CONSTANT in operands:
+            if op.name == "add":
+                operands = [x for x in operands if x != _CONSTANT]
+                if len(operands) == 1:
+                    return operands[0]
+            else:
+                operands = [
+                    self.constant(i - r) if x == _CONSTANT else x for x, r in zip(operands, self.refs[i], strict=True)
+                ]
+        return self._node(op, operands)
+
+    def constant(self, i: int) -> int:
+        """A node for the constant that raw node i is."""
+        if self.shapes is None or i < 0:
+            self.shapes_needed = True
+            return INPUT
+        return self._node(make("const", self.shapes[i]), [])
+
+    def _node(self, op: Op, operands: list[int]) -> int:
+        fresh = op.spec.parameters is not None or op.spec.arity == 0
+        key = (op, tuple(sorted(operands)) if op.spec.commutative else tuple(operands))
+        if not fresh and key in self._known:
+            return self._known[key]
+        self._nodes.append(LiveNode(op, operands))
+        number = self._known[key] = len(self._nodes) - 1
+        return number
+
+    def live(self, roots: list[int]) -> dict[int, LiveNode]:
+        """The nodes that reach a root, in an order of computation, as fresh copies."""
+        seen = {r for r in roots if r >= 0}
+        for number in range(len(self._nodes) - 1, -1, -1):
+            if number in seen:
+                seen.update(x for x in self._nodes[number].operands if x >= 0)
+        return {n: LiveNode(node.op, list(node.operands)) for n, node in enumerate(self._nodes) if n in seen}
+
+    def dead(self, position: dict[int, int], outputs: Sequence[int]) -> list[tuple[int, str, int, bool]]:
+        """Raw index, words, line of the last living value in sight, and whether the shape changed since."""
+        anchors: list[int] = []
+        moved: list[bool] = []
+        found = []
+        met: set[int] = set()
+        used = self._used(outputs)
+        for i, (op, refs) in enumerate(zip(_normed(self.ops, self.refs), self.refs, strict=True)):
+            number = self.values[i]
+            sources = [i - r for r in refs]
+            same = [s for s in sources if self._value(s) == number]  # i is but another name of this operand
+            if same and number != _CONSTANT:
+                best = same[0]
+            else:
+                best = max(sources, key=lambda s: (anchors[s], not moved[s]) if s >= 0 else (-1, True), default=-1)
+            anchor, shifted = (anchors[best], moved[best]) if best >= 0 else (-1, False)
+            # An operation merged with an equal one is work as well: a framework runs both.
+            if refs and op.name not in _WITHOUT_WORK and number != INPUT and (not used[i] or number in met):
+                found.append((i, op.text, anchor, shifted))
+            if used[i] and number in position:
+                anchor, shifted = position[number], False
+                met.add(number)
+            elif number == _CONSTANT or not same:
+                shifted = shifted or _changes_shape(op)
+            anchors.append(anchor)
+            moved.append(shifted)
+        return found
+
+    def hanging(self, live: dict[int, LiveNode], outputs: Sequence[int]) -> dict[int, list[str]]:
+        """Dead operations that read each living node, by way of dead ones or directly."""
+        used = self._used(outputs)
+        bases: list[set[int]] = []
+        found: dict[int, list[str]] = {}
+        for i, (op, refs) in enumerate(zip(_normed(self.ops, self.refs), self.refs, strict=True)):
+            below = set().union(*(bases[i - r] for r in refs if i >= r))
+            for number in () if used[i] or op.name in _WITHOUT_WORK else below:
+                found.setdefault(number, []).append(op.text)
+            bases.append({self.values[i]} if used[i] and self.values[i] in live else below)
+        return {number: sorted(texts) for number, texts in found.items()}
+
+    def _used(self, outputs: Sequence[int]) -> list[bool]:
+        """Which raw nodes reach an output by way of values that are not constant."""
+        used = [False] * len(self.ops)
+        for o in outputs:
+            if o >= 0:
+                used[o] = True
+        for i in range(len(self.ops) - 1, -1, -1):
+            if used[i]:
+                for r in self.refs[i]:
+                    if i >= r and self.values[i - r] != _CONSTANT:
+                        used[i - r] = True
+        return used
+
+
+def _normed(ops: Sequence[Op], refs: Sequence[tuple[int, ...]]) -> list[Op]:
+    """The operators, with the bias that a BatchNorm behind them folds into."""
+    read = {i - refs[i][0] for i, op in enumerate(ops) if op.name == "bn"}
+    return [op.replace(bias=True) if i in read and "bias" in op.spec.index else op for i, op in enumerate(ops)]
+
+
+def _changes_shape(op: Op) -> bool:
+    index = op.spec.index
+    if "width" in index and op["width"]:
+        return True
+    if "stride" in index:
+        return set(op["stride"]) != {1}
+    return op.name in {"gap", "gmp", "flatten", "concat", "slice", "pad", "const"}
+
+
+def _fold(live: dict[int, LiveNode], roots: list[int]) -> None:
+    """BatchNorm into the convolution or linear before it; sums of sums into one; products likewise."""
+    users = Counter(x for node in live.values() for x in node.operands)
+    users.update(roots)
+    alias: dict[int, int] = {}
+    for number, node in list(live.items()):
+        node.operands = [alias.get(x, x) for x in node.operands]
+        below = node.operands[0] if node.operands else INPUT
+        if node.op.name == "bn" and below >= 0 and users[below] == 1 and "bias" in live[below].op.spec.index:
+            live[below].op = live[below].op.replace(bias=True)
+            alias[number] = below
+            users[below] = users[number]
+            del live[number]
+        elif node.op.spec.commutative:
+            node.operands = [y for x in node.operands for y in _summands(live, users, node.op, x)]
+    roots[:] = [alias.get(r, r) for r in roots]
+
+
+def _summands(live: dict[int, LiveNode], users: Counter[int], op: Op, x: int) -> list[int]:
+    if x >= 0 and live[x].op is op and users[x] == 1:
+        return live.pop(x).operands
+    return [x]

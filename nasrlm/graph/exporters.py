@@ -1,0 +1,52 @@
+"""torch.nn.Module to Graph, through torch's own ONNX exporter."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from typing import Any
+
+import onnx
+import torch
+
+from nasrlm.errors import ExportError
+from nasrlm.graph.graph import Graph
+from nasrlm.graph.onnx_reader import from_onnx
+
+_OPSET = 17
+
+
+def from_torch(module: torch.nn.Module, example: Any) -> Graph:
+    """Graph of a torch module.
+
+    Args:
+        module: the network; it is exported in evaluation mode and left as it was.
+        example: an input tensor (batch, channels, height, width) or a tuple of inputs.
+
+    Raises:
+        ExportError: torch cannot export it, or an operator cannot be read.
+    """
+    return from_onnx(export_module(module, example))
+
+
+def export_module(module: torch.nn.Module, example: Any, opset: int = _OPSET) -> onnx.ModelProto:
+    """ONNX model of a torch module by the TorchScript exporter, unfolded and with its weights."""
+    was_training = module.training
+    buffer = io.BytesIO()
+    arguments = example if isinstance(example, tuple) else (example,)
+    try:
+        with warnings.catch_warnings(), torch.no_grad():
+            warnings.simplefilter("ignore")
+            torch.onnx.export(
+                module.eval(),
+                arguments,
+                buffer,  # type: ignore[arg-type]  # the stub forgets streams
+                dynamo=False,
+                opset_version=opset,
+                do_constant_folding=False,
+            )
+    except Exception as error:  # torch raises many kinds here, all of them about the user's module
+        raise ExportError(f"torch cannot export {type(module).__name__}: {error}") from error
+    finally:
+        module.train(was_training)
+    return onnx.load_from_string(buffer.getvalue())

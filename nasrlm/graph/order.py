@@ -1,0 +1,165 @@
+"""Canonical order of the living nodes of a stretch, and their lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from nasrlm.graph.ops import Op
+
+INPUT = -1
+"""Stands for the value that a stretch starts from."""
+
+
+@dataclass
+class LiveNode:
+    """An operator and its operands (node numbers or INPUT)."""
+
+    op: Op
+    operands: list[int]
+
+
+Nodes = dict[int, LiveNode]
+
+
+def emit(
+    live: Nodes, roots: list[int], hanging: Callable[[], dict[int, list[str]]]
+) -> tuple[dict[int, int], list[str]]:
+    """Line number of every node, and the lines. Inputs come first, in the declared order.
+
+    `hanging` gives the dead work on each node; it decides between nodes that are exchangeable otherwise.
+    """
+    ordered = _ordered_operands(live, roots, hanging)
+    position: dict[int, int] = {}
+    for number, node in live.items():
+        if node.op.name == "in":
+            position[number] = len(position)
+    for root in roots:
+        _walk(root, live, ordered, position)
+    lines = [""] * len(position)
+    for number, line in position.items():
+        node = live[number]
+        lines[line] = _line(node.op, [line - position.get(x, -1) for x in ordered[number]])
+    return position, lines
+
+
+def _walk(root: int, live: Nodes, ordered: dict[int, list[int]], position: dict[int, int]) -> None:
+    """Depth-first, operands before their user, constants last."""
+    stack = [root] if root >= 0 else []
+    while stack:
+        number = stack[-1]
+        waiting = [x for x in ordered[number] if x >= 0 and x not in position]
+        if number in position:
+            stack.pop()
+        elif waiting:
+            stack.append(next((x for x in waiting if live[x].op.name != "const"), waiting[0]))
+        else:
+            position[number] = len(position)
+            stack.pop()
+
+
+def _line(op: Op, distances: list[int]) -> str:
+    """Words and references. The value of the line before is implied: as the only operand, as one operand of a
+    commutative operation, as the last operand of any other; "of" says that it is no operand at all."""
+    if not distances:
+        return op.text
+    if len(distances) == 1:
+        return op.text if distances[0] == 1 else f"{op.text} @{distances[0]}"
+    if op.spec.commutative:
+        distances = sorted(distances)
+        implied = distances[0] == 1
+        distances = distances[implied:]
+    else:
+        implied = distances[-1] == 1
+        distances = distances[: len(distances) - implied]
+    words = [op.text] if implied else [op.text, "of"]
+    return " ".join([*words, *(f"@{d}" for d in distances)])
+
+
+def _ordered_operands(
+    live: Nodes, roots: list[int], hanging: Callable[[], dict[int, list[str]]]
+) -> dict[int, list[int]]:
+    """Operands of every node, those of commutative operations by structure."""
+    ordered = {number: node.operands for number, node in live.items()}
+    for block, cut in _blocks(live, roots):
+        joins = [n for n in block if live[n].op.spec.commutative]
+        if not joins:
+            continue
+        colour: dict[int, Any] = {n: live[n].op.text for n in block}
+        colour[cut] = ""
+        if any(_tied(live[n].operands, colour) for n in joins):
+            colour = _refine(live, block, cut, joins, hanging())
+        for n in joins:
+            ordered[n] = sorted(live[n].operands, key=colour.__getitem__)
+    return ordered
+
+
+def _blocks(live: Nodes, roots: list[int]) -> Iterable[tuple[list[int], int]]:
+    """The nodes between one cut and the next (that one included), with the cut they start from."""
+    numbers = list(live)
+    place = {n: i for i, n in enumerate(numbers)}
+    lowest = min((place.get(r, -1) for r in roots), default=-1)
+    ends = []
+    for i in range(len(numbers) - 1, -1, -1):
+        if lowest >= i:
+            ends.append(i)
+        lowest = min([lowest, *(place.get(x, -1) for x in live[numbers[i]].operands)])
+    start, cut = 0, INPUT
+    for end in [*reversed(ends), len(numbers) - 1]:
+        if end >= start:
+            yield numbers[start : end + 1], cut
+            start, cut = end + 1, numbers[end]
+
+
+def _tied(operands: list[int], colour: dict[int, Any]) -> bool:
+    distinct = set(operands)
+    return len({colour[x] for x in distinct}) < len(distinct)
+
+
+def _refine(live: Nodes, block: list[int], cut: int, joins: list[int], hanging: dict[int, list[str]]) -> dict[int, int]:
+    """Colours that tell all operands of a commutative operation apart.
+
+    Rounds of refinement: by what lies above (operands), then by users, then by dead work; nodes that remain
+    equal are exchangeable, one is singled out and the rounds go on.
+    """
+    operands = {n: live[n].operands for n in block}
+    users: dict[int, list[tuple[int, int]]] = {n: [] for n in (*block, cut)}
+    for n in block:
+        for slot, x in enumerate(operands[n]):
+            users[x].append((n, -1 if live[n].op.spec.commutative else slot))
+    colour = _numbered({n: live[n].op.text for n in block} | {cut: ""})
+    last = block[-1]
+    while True:
+        ties = [n for n in joins if _tied(operands[n], colour)]
+        if not ties:
+            return colour
+        finer = _numbered({n: (colour[n], *_above(live[n], colour)) for n in block} | {cut: (-1,)})
+        if len(set(finer.values())) == len(set(colour.values())):
+            seen = {n: sorted((colour[u], s) for u, s in users[n]) if n not in (last, cut) else [] for n in users}
+            finer = _numbered({n: (colour[n], *seen[n]) for n in users} | {cut: (-1,)})
+        if len(set(finer.values())) == len(set(colour.values())):
+            finer = _numbered({n: (colour[n], *hanging.get(n, ())) for n in colour})
+        if len(set(finer.values())) == len(set(colour.values())):
+            finer = _single_out(operands[min(ties, key=colour.__getitem__)], colour)
+        colour = finer
+
+
+def _above(node: LiveNode, colour: dict[int, int]) -> list[int]:
+    colours = [colour[x] for x in node.operands]
+    return sorted(colours) if node.op.spec.commutative else colours
+
+
+def _numbered(keys: dict[int, Any]) -> dict[int, int]:
+    ranks = {key: rank for rank, key in enumerate(sorted(set(keys.values())))}
+    return {n: ranks[key] for n, key in keys.items()}
+
+
+def _single_out(operands: list[int], colour: dict[int, int]) -> dict[int, int]:
+    """Put the first of the tied operands with the smallest colour before its equals."""
+    counts: dict[int, int] = {}
+    for x in set(operands):
+        counts[colour[x]] = counts.get(colour[x], 0) + 1
+    tied = min(c for c, n in counts.items() if n > 1)
+    chosen = min(x for x in operands if colour[x] == tied)
+    return _numbered({n: (c, n != chosen) if c == tied else (c, False) for n, c in colour.items()})

@@ -1,0 +1,21 @@
+"""Search spaces: parameters, architectures, and the moves between them."""
+
+from nasrlm.errors import SpaceError
+from nasrlm.spaces.load import get_space
+from nasrlm.spaces.parameters import Choice, Integer, Parameter, Params, Value, When
+from nasrlm.spaces.space import Architecture, SearchSpace, Seed, generator
+
+__all__ = [
+    "Architecture",
+    "Choice",
+    "Integer",
+    "Parameter",
+    "Params",
+    "SearchSpace",
+    "Seed",
+    "SpaceError",
+    "Value",
+    "When",
+    "generator",
+    "get_space",
+]
