@@ -13,6 +13,8 @@ _RUN = re.compile(r"(.{1,2})\1{4,}|(.{3,96}?)\2{2,}", re.DOTALL)
 _BASE = 0x10000
 """Lines are compared as characters of a string from here on (behind the surrogates), so that `re` does the work."""
 _LONGEST, _SHORTEST = 256, 3
+_MOST_NAMES, _MOST_CANDIDATES = 26, 32
+"""Bounds that keep the search linear; real networks stay far below them."""
 
 
 @dataclass(frozen=True)
@@ -78,21 +80,23 @@ def _rotation(text: str, start: int, stop: int, period: int, seen: set[str]) -> 
 
 def _fold_repeats(items: str, alphabet: _Alphabet, words: list[int]) -> str:
     """Name the block that saves most words, again and again."""
-    while True:
+    for _ in range(_MOST_NAMES):
         best, saving = "", 0
         for content in _repeats(items):
             gain = (items.count(content) - 1) * (sum(words[ord(c) - _BASE] for c in content) - 1) - 2
             if gain > saving:
                 best, saving = content, gain
         if not best:
-            return items
+            break
         items = items.replace(best, alphabet.add(best, 1))
+    return items
 
 
-def _repeats(items: str) -> Iterator[str]:
-    """Repeated stretches of lines, each extended to the right as far as it goes."""
+def _repeats(items: str) -> list[str]:
+    """Repeated stretches of lines, each extended to the right as far as it goes; of very many the longest."""
     first: dict[str, int] = {}
     reach = 0
+    found: dict[str, None] = {}
     for i in range(len(items) - _SHORTEST + 1):
         key = items[i : i + _SHORTEST]
         earlier = first.setdefault(key, i)
@@ -102,7 +106,8 @@ def _repeats(items: str) -> Iterator[str]:
         while length < most and ord(items[i + length]) >= _BASE and items[i + length] == items[earlier + length]:
             length += 1
         reach = i + length - _SHORTEST
-        yield items[i : i + length]
+        found[items[i : i + length]] = None
+    return sorted(found, key=len, reverse=True)[:_MOST_CANDIDATES]
 
 
 def _item(char: str, alphabet: _Alphabet, known: list[str]) -> Item:

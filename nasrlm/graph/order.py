@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
+from hashlib import blake2b
 from typing import Any
 
 from nasrlm.graph.ops import Op
@@ -21,6 +23,9 @@ class LiveNode:
 
 
 Nodes = dict[int, LiveNode]
+
+_ROUNDS = 8
+"""Rounds of refinement, each one operation further: differences as near as this decide first."""
 
 
 def emit(
@@ -120,34 +125,59 @@ def _tied(operands: list[int], colour: dict[int, Any]) -> bool:
 def _refine(live: Nodes, block: list[int], cut: int, joins: list[int], hanging: dict[int, list[str]]) -> dict[int, int]:
     """Colours that tell all operands of a commutative operation apart.
 
-    Rounds of refinement: by what lies above (operands), then by users, then by dead work; nodes that remain
-    equal are exchangeable, one is singled out and the rounds go on.
+    By what lies above (operands), nearest first, then by users, then by dead work. A few rounds find any near
+    difference; one digest of everything above, or below, finds the rest in linear time. Nodes that remain equal
+    are exchangeable: one is singled out and it begins again.
     """
-    operands = {n: live[n].operands for n in block}
     users: dict[int, list[tuple[int, int]]] = {n: [] for n in (*block, cut)}
     for n in block:
-        for slot, x in enumerate(operands[n]):
+        for slot, x in enumerate(live[n].operands):
             users[x].append((n, -1 if live[n].op.spec.commutative else slot))
+    users[cut], users[block[-1]] = [], []  # what lies outside of the block must not matter
+    above, below = partial(_above, live, block), partial(_below, users)
+    stages: list[Callable[[dict[int, int]], dict[int, Any]]] = [*[above] * _ROUNDS, partial(_digest_above, live, block)]
+    stages += [*[below] * _ROUNDS, partial(_digest_below, users, block)]
+    stages += [lambda colour: {n: tuple(hanging.get(n, ())) for n in colour}]
     colour = _numbered({n: live[n].op.text for n in block} | {cut: ""})
-    last = block[-1]
     while True:
-        ties = [n for n in joins if _tied(operands[n], colour)]
-        if not ties:
-            return colour
-        finer = _numbered({n: (colour[n], *_above(live[n], colour)) for n in block} | {cut: (-1,)})
-        if len(set(finer.values())) == len(set(colour.values())):
-            seen = {n: sorted((colour[u], s) for u, s in users[n]) if n not in (last, cut) else [] for n in users}
-            finer = _numbered({n: (colour[n], *seen[n]) for n in users} | {cut: (-1,)})
-        if len(set(finer.values())) == len(set(colour.values())):
-            finer = _numbered({n: (colour[n], *hanging.get(n, ())) for n in colour})
-        if len(set(finer.values())) == len(set(colour.values())):
-            finer = _single_out(operands[min(ties, key=colour.__getitem__)], colour)
-        colour = finer
+        for stage in stages:
+            keys = stage(colour)
+            colour = _numbered({n: (c, keys.get(n, ())) for n, c in colour.items()})
+            joins = [n for n in joins if _tied(live[n].operands, colour)]
+            if not joins:
+                return colour
+        colour = _single_out(live[min(joins, key=colour.__getitem__)].operands, colour)
 
 
-def _above(node: LiveNode, colour: dict[int, int]) -> list[int]:
-    colours = [colour[x] for x in node.operands]
-    return sorted(colours) if node.op.spec.commutative else colours
+def _above(live: Nodes, block: list[int], colour: dict[int, int]) -> dict[int, Any]:
+    keys: dict[int, Any] = {}
+    for n in block:
+        colours = [colour[x] for x in live[n].operands]
+        keys[n] = tuple(sorted(colours) if live[n].op.spec.commutative else colours)
+    return keys
+
+
+def _below(users: dict[int, list[tuple[int, int]]], colour: dict[int, int]) -> dict[int, Any]:
+    return {n: tuple(sorted((colour[u], slot) for u, slot in row)) for n, row in users.items()}
+
+
+def _digest_above(live: Nodes, block: list[int], colour: dict[int, int]) -> dict[int, Any]:
+    digests: dict[int, bytes] = {}
+    for n in block:
+        parts = [digests.get(x, b"") for x in live[n].operands]
+        digests[n] = _digest(colour[n], sorted(parts) if live[n].op.spec.commutative else parts)
+    return {n: (digest,) for n, digest in digests.items()}
+
+
+def _digest_below(users: dict[int, list[tuple[int, int]]], block: list[int], colour: dict[int, int]) -> dict[int, Any]:
+    digests: dict[int, bytes] = {}
+    for n in reversed(block):
+        digests[n] = _digest(colour[n], sorted(b"%d:%b" % (slot, digests[u]) for u, slot in users[n]))
+    return {n: (digest,) for n, digest in digests.items()}
+
+
+def _digest(colour: int, parts: list[bytes]) -> bytes:
+    return blake2b(b"%d|" % colour + b"|".join(parts), digest_size=16).digest()
 
 
 def _numbered(keys: dict[int, Any]) -> dict[int, int]:
