@@ -6,8 +6,6 @@ The public names load on first use (PEP 562): ``import nasrlm`` imports neither 
 from __future__ import annotations
 
 import importlib
-import sys
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
@@ -80,22 +78,13 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'nasrlm' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOMES[name]), name)
+    home = importlib.import_module(_HOMES[name])
+    # The package nasrlm.search can be called; importing it puts it here in any case.
+    value = home if name == "search" else getattr(home, name)
     globals()[name] = value
     return value
-
-
-class _Package(ModuleType):
-    """Keeps ``nasrlm.search`` the function, over which importing the subpackage would put the subpackage."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name in _HOMES and isinstance(value, ModuleType):
-            value = getattr(value, name, value)
-        super().__setattr__(name, value)
 
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
-
-sys.modules[__name__].__class__ = _Package

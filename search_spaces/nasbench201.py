@@ -17,6 +17,7 @@ convolutions and the linear layer at 32 pixels and 100 classes, but for 150 rows
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 
 from nasrlm.graph import Graph, GraphBuilder
@@ -167,13 +168,13 @@ class NASBench201(SearchSpace):
             channels = self.channels * 2**stage
             if stage:
                 x = _reduce(b, x, channels)
-            x = b.repeat(self.cells, lambda y, c=channels: _cell(b, y, c, params), x)
+            x = b.repeat(self.cells, partial(_cell, b, params, channels), x)
         x = b.relu(b.batch_norm(x))
         b.output(b.linear(b.flatten(b.global_avg_pool(x)), self.num_classes))
         return b.build()
 
 
-def _cell(b: GraphBuilder, x: int, channels: int, params: Params) -> int:
+def _cell(b: GraphBuilder, params: Params, channels: int, x: int) -> int:
     nodes = [x]
     for target in range(1, NODES):
         edges = [_edge(b, nodes[j], channels, str(params[f"edge_{j}_{target}"])) for j in range(target)]

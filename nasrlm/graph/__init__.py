@@ -1,10 +1,15 @@
 """Networks as graphs: building, canonical text, costs, ONNX."""
 
+from typing import TYPE_CHECKING
+
 from nasrlm.graph.builder import GraphBuilder
 from nasrlm.graph.costs import COST_METRICS, Costs
 from nasrlm.graph.graph import Graph
 from nasrlm.graph.sources import as_graph, costs, texts, to_text
 from nasrlm.graph.text import TEXT_VERSION, parse_text
+
+if TYPE_CHECKING:
+    from nasrlm.graph.onnx_writer import to_onnx
 
 __all__ = [
     "COST_METRICS",

@@ -1,0 +1,1 @@
+"""RLM checkpoints that come with nasrlm, one folder each."""
