@@ -1,0 +1,71 @@
+"""What a device must be able to do, and what a measurement is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The times of one network on one device, in milliseconds a run (one run = one batch).
+
+    Attributes:
+        minimum_ms, lower_quartile_ms, median_ms, upper_quartile_ms: over the repeats.
+        repeats: timed runs.
+        threads: processor threads the network could use (1 where the notion has no meaning).
+        stable: whether the quartiles lie close enough together to trust the median.
+    """
+
+    minimum_ms: float
+    lower_quartile_ms: float
+    median_ms: float
+    upper_quartile_ms: float
+    repeats: int
+    threads: int
+    stable: bool
+
+    @property
+    def spread(self) -> float:
+        """Distance of the quartiles divided by the median."""
+        return (self.upper_quartile_ms - self.lower_quartile_ms) / self.median_ms
+
+
+def summarise(times_ms: Sequence[float] | np.ndarray, threads: int, max_spread: float) -> Measurement:
+    """The Measurement of a series of times.
+
+    Args:
+        times_ms: milliseconds, one a repeat, at least one.
+        threads: as in Measurement.
+        max_spread: the largest spread that still counts as stable.
+
+    Example:
+        >>> summarise([3.0, 1.0, 2.0, 2.0, 2.0], threads=1, max_spread=0.1).median_ms
+        2.0
+    """
+    minimum, lower, median, upper = (float(q) for q in np.quantile(times_ms, (0.0, 0.25, 0.5, 0.75)))
+    return Measurement(minimum, lower, median, upper, len(times_ms), threads, upper - lower <= max_spread * median)
+
+
+@runtime_checkable
+class Device(Protocol):
+    """Something that times networks. Its class is `DEVICE` in a file of its own.
+
+    Attributes:
+        name: the device's name, such as "onnxruntime_cpu".
+        metric: the name of what it measures, "latency_ms/" and what makes values comparable.
+    """
+
+    name: str
+    metric: str
+
+    def measure(self, model: bytes) -> Measurement:
+        """Times a serialized ONNX model.
+
+        Raises:
+            DeviceError: the device is not there, or cannot run this model.
+        """
+        ...

@@ -1,0 +1,86 @@
+"""Looks metric values up in a table: published benchmarks, or what was measured before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from nasrlm.datasets import load_table
+from nasrlm.errors import ConfigError, RunError, nearest
+from nasrlm.evaluators.protocol import check_metrics, value_frame
+from nasrlm.spaces import Architecture, SearchSpace
+
+MISSING = ("nan", "error")
+
+
+class TableEvaluator:
+    """Gives the values that a table holds.
+
+    Args:
+        space: where the architectures come from.
+        path: .csv, .csv.gz or .parquet file (or a DataFrame).
+        metrics: column -> metric name, as for `nasrlm.datasets.load_table`.
+        arch_column: the column of official strings.
+        params_columns: columns of parameters instead of strings, as for `load_table`.
+        missing: what an architecture without a row gives: "nan" (no value) or "error".
+
+    Raises:
+        TableError: a table that cannot be used.
+        ConfigError: another value for `missing`.
+
+    Example:
+        >>> metrics = {"pixel3_ms": "latency_ms/pixel3"}
+        >>> evaluator = TableEvaluator(space, "nasbench201.csv.gz", metrics)  # doctest: +SKIP
+    """
+
+    name = "table"
+
+    def __init__(
+        self,
+        space: SearchSpace,
+        path: str | Path | pd.DataFrame,
+        metrics: Mapping[str, str | Mapping[str, Any]] | Sequence[str],
+        arch_column: str = "arch",
+        params_columns: Mapping[str, str] | Sequence[str] | None = None,
+        missing: str = "nan",
+    ) -> None:
+        if missing not in MISSING:
+            near = nearest(str(missing), MISSING) or list(MISSING)
+            raise ConfigError(
+                f"evaluator table: missing is {missing!r}. Nearest: {near[0]}. Allowed: {', '.join(MISSING)}."
+            )
+        self.space, self.missing = space, missing
+        self.table = load_table(
+            path,
+            space=space,
+            arch_column=arch_column,
+            metrics=metrics,
+            params_columns=params_columns,
+            where="evaluator table",
+        )
+        self.metrics = self.table.metrics
+
+    def evaluate(self, architectures: Sequence[Architecture], metrics: Sequence[str]) -> pd.DataFrame:
+        """The table's values, see `Evaluator.evaluate`; NaN for blanks and for architectures without a row.
+
+        Raises:
+            MetricError: a metric the table does not have.
+            RunError: an architecture without a row, if `missing` is "error".
+        """
+        check_metrics(self, metrics)
+        wanted = value_frame(architectures, {}).index
+        unknown = wanted[~wanted.isin(self.table.values.index)]
+        if len(unknown) and self.missing == "error":
+            string = next(a.string for a in architectures if a.id == unknown[0])
+            raise RunError(
+                f"evaluator table: {len(unknown)} of {len(wanted)} architectures have no row, the first "
+                f"is {string}. "
+                "Use a table of the whole space, or set missing: nan."
+            )
+        return self.table.values[list(metrics)].reindex(wanted)
+
+
+EVALUATOR = TableEvaluator

@@ -1,0 +1,88 @@
+"""Every registered space, device and evaluator goes through its kit, without being named here.
+
+Only evaluators whose options have no defaults need an entry in RECIPES.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from nasrlm import registry
+from nasrlm.devices import get_device, option_names
+from nasrlm.evaluators import evaluator_class, get_evaluator
+from nasrlm.spaces import Architecture, SearchSpace, get_space
+from nasrlm.testing import check_device, check_evaluator, check_space
+
+
+def few(space: SearchSpace) -> list[Architecture]:
+    return list(dict.fromkeys(space.sample(12, seed=1)))[:6]
+
+
+def table_recipe(space: SearchSpace, folder: Path) -> dict[str, Any]:
+    rows = {
+        "arch": [a.string for a in few(space)],
+        "ms": [1.5 + i for i in range(6)],
+        "acc": [90.0 + i for i in range(6)],
+    }
+    pd.DataFrame(rows).to_csv(folder / "table.csv", index=False)
+    return {"path": folder / "table.csv", "metrics": {"ms": "latency_ms/toy", "acc": "accuracy/toy"}}
+
+
+def device_recipe(space: SearchSpace, folder: Path) -> dict[str, Any]:
+    return {"device": "onnxruntime_cpu", "repeats": 5, "tries": 1}
+
+
+def rlm_recipe(space: SearchSpace, folder: Path) -> dict[str, Any]:
+    if "nasbench201" not in registry.names("checkpoints"):
+        pytest.skip("the checkpoint nasbench201 is not there yet")
+    return {"checkpoint": "nasbench201"}
+
+
+RECIPES: dict[str, Callable[[SearchSpace, Path], dict[str, Any]]] = {
+    "device": device_recipe,
+    "rlm": rlm_recipe,
+    "table": table_recipe,
+}
+SPACES = {"rlm": "nasbench201"}
+
+
+@pytest.mark.parametrize("name", registry.names("spaces"))
+def test_space(name: str) -> None:
+    space = get_space(name)
+    assert space.name == name
+    check_space(space, samples=10, networks=2)
+
+
+@pytest.mark.parametrize("name", registry.names("devices"))
+def test_device(name: str) -> None:
+    device = get_device(name)
+    assert device.name == name
+    check_device(device)
+
+
+@pytest.mark.parametrize("name", registry.names("evaluators"))
+def test_evaluator(name: str, tmp_path: Path) -> None:
+    space = get_space(SPACES.get(name, "tiny"))
+    options = RECIPES[name](space, tmp_path) if name in RECIPES else {}
+    kind = evaluator_class(name)
+    required = [
+        option
+        for option in option_names(kind, positional=1)
+        if inspect.signature(kind).parameters[option].default is inspect.Parameter.empty
+    ]
+    assert set(required) <= set(options), f"{name} needs {required}: add a recipe for it to {__file__}"
+    evaluator = get_evaluator(name, space, **options)
+    assert evaluator.name == name
+    check_evaluator(evaluator, few(space))
+
+
+def test_something_is_registered() -> None:
+    assert {"nasbench201", "tiny"} <= set(registry.names("spaces"))
+    assert "onnxruntime_cpu" in registry.names("devices")
+    assert {"cost", "device", "rlm", "table"} <= set(registry.names("evaluators"))
