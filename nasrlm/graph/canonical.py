@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 from nasrlm.graph.graph import Graph
@@ -40,7 +40,6 @@ class _Part:
     """The last value is a convolution's or linear's: a BatchNorm behind it folds."""
     identity: bool
     """The last value is the one that the stretch starts from."""
-    start: int = 0
 
 
 def canonical_lines(graph: Graph, *, dead_work: bool = False) -> list[str]:
@@ -55,28 +54,28 @@ def canonical_lines(graph: Graph, *, dead_work: bool = False) -> list[str]:
     parts = _parts(graph)
     if parts is None:
         return _constant_network(graph, dead_work)
-    lines = [line for part in parts for line in part.lines]
+    lines = [line for _, part in parts for line in part.lines]
     if not dead_work:
         return [line for line in lines if line[0] != "-"]
-    return _with_dead_work(lines, _placed(graph, [part.start + i for part in parts for i in part.displaced]))
+    return _with_dead_work(lines, _placed(graph, [start + i for start, part in parts for i in part.displaced]))
 
 
-def _parts(graph: Graph) -> list[_Part] | None:
-    """The stretches of a graph; None if its output does not depend on its input."""
-    parts: list[_Part] = []
+def _parts(graph: Graph) -> list[tuple[int, _Part]] | None:
+    """The stretches of a graph and their starts; None if its output does not depend on its input."""
+    parts: list[tuple[int, _Part]] = []
+    foldable = False  # the value that the next stretch starts from is a convolution's: a BatchNorm behind it folds
     cuts = _cuts(graph)
     for start, stop in zip(cuts, [*cuts[1:], len(graph)], strict=True):
-        if parts and parts[-1].foldable and _reads_normed(graph, start, stop):
-            while True:  # the BatchNorm folds into a convolution of an earlier stretch: take them together
-                start = parts[-1].start
-                if not parts.pop().identity:
-                    break
+        if foldable and _reads_normed(graph, start, stop):
+            identity = True
+            while identity:  # go back to the stretch of the convolution and take all up to here together
+                start, earlier = parts.pop()
+                identity = earlier.identity
         part = _part(graph, start, stop)
         if part is None:
             return None
-        if part.identity and parts:
-            part = replace(part, foldable=parts[-1].foldable)
-        parts.append(part)
+        foldable = foldable if part.identity else part.foldable
+        parts.append((start, part))
     return parts
 
 
@@ -88,8 +87,7 @@ def _part(graph: Graph, start: int, stop: int) -> _Part | None:
     last = stop == len(graph)
     outputs = tuple(o - start for o in graph.outputs) if last else (stop - start - 1,)
     key = (graph.ops[start:stop], graph.refs[start:stop], outputs, start > 0, last)
-    part = _segment(*key, None) or _segment(*key, graph.shapes[start:stop])  # a constant needs its shape
-    return part and replace(part, start=start)
+    return _segment(*key, None) or _segment(*key, graph.shapes[start:stop])  # a constant needs its shape
 
 
 def _inputs_first(graph: Graph) -> Graph:
@@ -106,15 +104,15 @@ def _inputs_first(graph: Graph) -> Graph:
 
 def _cuts(graph: Graph) -> list[int]:
     """Starts of the stretches: 0 and every node after a join that alone is seen from behind it."""
-    refs, ops = graph.refs, graph.ops
     cuts = []
     lowest = min(graph.outputs)
-    for i in range(len(ops) - 1, 0, -1):
-        back = refs[i]
+    i = len(graph)
+    for back, before in zip(reversed(graph.refs[1:]), reversed(graph.ops[:-1]), strict=True):
+        i -= 1
         if back:
             first = i - (back[0] if len(back) == 1 else max(back))
             lowest = min(lowest, first)
-        if lowest >= i - 1 and ops[i - 1].name in _CUTS:
+        if lowest >= i - 1 and before.name in _CUTS:
             cuts.append(i)
     return [0, *reversed(cuts)]
 
@@ -143,7 +141,10 @@ def _outputs_line(distances: Sequence[int]) -> str:
 
 
 def _counted(dead: list[str]) -> list[str]:
-    return [line if n == 1 else f"{line} x{n}" for line, n in sorted(Counter(dead).items())]
+    counts: dict[str, int] = {}
+    for line in dead:
+        counts[line] = counts.get(line, 0) + 1
+    return [line if n == 1 else f"{line} x{n}" for line, n in sorted(counts.items())]
 
 
 def _with_dead_work(lines: list[str], early: list[str]) -> list[str]:
@@ -154,7 +155,7 @@ def _with_dead_work(lines: list[str], early: list[str]) -> list[str]:
         if line[0] == "-":
             dead.append(line)
             continue
-        if early and not line.startswith("in "):
+        if early and line[:3] != "in ":
             dead, early = dead + early, []
         if dead:
             result.extend(_counted(dead) if len(dead) > 1 else dead)
