@@ -13,7 +13,7 @@ _RUN = re.compile(r"(.{1,2})\1{4,}|(.{3,96}?)\2{2,}", re.DOTALL)
 _BASE = 0x10000
 """Lines are compared as characters of a string from here on (behind the surrogates), so that `re` does the work."""
 _LONGEST, _SHORTEST = 256, 3
-_MOST_NAMES, _MOST_CANDIDATES = 26, 32
+_PASSES, _MOST_CANDIDATES = 3, 64
 """Bounds that keep the search linear; real networks stay far below them."""
 
 
@@ -79,16 +79,18 @@ def _rotation(text: str, start: int, stop: int, period: int, seen: set[str]) -> 
 
 
 def _fold_repeats(items: str, alphabet: _Alphabet, words: list[int]) -> str:
-    """Name the block that saves most words, again and again."""
-    for _ in range(_MOST_NAMES):
-        best, saving = "", 0
-        for content in _repeats(items):
-            gain = (items.count(content) - 1) * (sum(words[ord(c) - _BASE] for c in content) - 1) - 2
-            if gain > saving:
-                best, saving = content, gain
-        if not best:
+    """Name repeated blocks, those that save most words first; replacing one can make room for another."""
+
+    def gain(content: str) -> int:
+        return (items.count(content) - 1) * (sum(words[ord(c) - _BASE] for c in content) - 1) - 2
+
+    for _ in range(_PASSES):
+        before = items
+        for content in sorted(_repeats(items), key=gain, reverse=True):
+            if gain(content) > 0:
+                items = items.replace(content, alphabet.add(content, 1))
+        if items == before:
             break
-        items = items.replace(best, alphabet.add(best, 1))
     return items
 
 
