@@ -23,8 +23,13 @@ from nasrlm.graph.order import INPUT, LiveNode, emit
 
 _CONSTANT = -2
 _CUTS = frozenset({"add", "concat", "in"})
+DEAD = ("-", "=")
+"""First characters of dead lines."""
+
+_ZEROS = ("zeros", "blank")
+
 _WITHOUT_WORK = NO_OPERATION | {
-    *("in", "const", "add", "flatten", "bn"),
+    *("in", "const", "blank", "add", "flatten", "bn"),
     *("mul", "relu", "relu6", "leakyrelu", "sigmoid", "tanh", "silu", "hardsigmoid", "hardswish"),
 }
 """Never listed as dead work: a sum or an activation costs next to nothing, bn belongs to its convolution."""
@@ -47,8 +52,9 @@ def canonical_lines(graph: Graph, *, dead_work: bool = False) -> list[str]:
 
     Args:
         graph: any graph.
-        dead_work: also list, as lines that begin with "-", the operations that a framework runs although
-            they cannot change the output, each behind the last living value it can see.
+        dead_work: also list the operations that a framework runs although they cannot change the output, each
+            behind the last living value it can see: with "-" if nothing waits for them, with "=" if their value is
+            known beforehand (a constant, or the same as another).
     """
     graph = _inputs_first(graph)
     parts = _parts(graph)
@@ -56,7 +62,7 @@ def canonical_lines(graph: Graph, *, dead_work: bool = False) -> list[str]:
         return _constant_network(graph, dead_work)
     lines = [line for _, part in parts for line in part.lines]
     if not dead_work:
-        return [line for line in lines if line[0] != "-"]
+        return [line for line in lines if line[0] not in DEAD]
     return _with_dead_work(lines, _placed(graph, [start + i for start, part in parts for i in part.displaced]))
 
 
@@ -121,9 +127,15 @@ def _placed(graph: Graph, places: Sequence[int]) -> list[str]:
     """Dead operations whose operand has another shape than the living value they hang on."""
     if not places:
         return []
-    ops = _normed(graph.ops, graph.refs)
+    ops, reaching = _normed(graph.ops, graph.refs), set(graph.outputs)
+    for i in range(len(graph) - 1, -1, -1):
+        if i in reaching and graph.ops[i].name not in _ZEROS:
+            reaching.update(i - r for r in graph.refs[i])
     shapes = (graph.shapes[i - graph.refs[i][0]] for i in places)
-    return [f"-{ops[i].text} at {'x'.join(map(str, shape))}" for i, shape in zip(places, shapes, strict=True)]
+    return [
+        f"{_mark(i in reaching)}{ops[i].text} at {'x'.join(map(str, shape))}"
+        for i, shape in zip(places, shapes, strict=True)
+    ]
 
 
 def _constant_network(graph: Graph, dead_work: bool) -> list[str]:
@@ -152,7 +164,7 @@ def _with_dead_work(lines: list[str], early: list[str]) -> list[str]:
     result: list[str] = []
     dead: list[str] = []
     for line in lines:
-        if line[0] == "-":
+        if line[0] in DEAD:
             dead.append(line)
             continue
         if early and line[:3] != "in ":
@@ -188,7 +200,7 @@ def _segment(
         if moved:
             displaced.append(i)
         else:
-            behind.setdefault(anchor, []).append("-" + text)
+            behind.setdefault(anchor, []).append(text)
     merged = behind.pop(-1, [])
     for i, line in enumerate(lines):
         merged.append(line)
@@ -219,9 +231,9 @@ class _Simplifier:
         return INPUT if i < 0 else self.values[i]
 
     def _number(self, i: int, op: Op, operands: list[int]) -> int:
-        if op.name in ("zeros", "const") or (operands and all(x == _CONSTANT for x in operands)):
+        if op.name in _ZEROS or op.name == "const" or (operands and all(x == _CONSTANT for x in operands)):
             return _CONSTANT
-        if op.name in NO_OPERATION:
+        if op.name in NO_OPERATION:  # also where it waits for constants
             return operands[0]
         if _CONSTANT in operands:
             if op.name == "add":
@@ -264,7 +276,7 @@ class _Simplifier:
         moved: list[bool] = []
         found = []
         met: set[int] = set()
-        used = self._used(outputs)
+        used, reaching = self._used(outputs), self._used(outputs, constants=True)
         for i, (op, refs) in enumerate(zip(_normed(self.ops, self.refs), self.refs, strict=True)):
             number = self.values[i]
             sources = [i - r for r in refs]
@@ -276,7 +288,7 @@ class _Simplifier:
             anchor, shifted = (anchors[best], moved[best]) if best >= 0 else (-1, False)
             # An operation merged with an equal one is work as well: a framework runs both.
             if refs and op.name not in _WITHOUT_WORK and number != INPUT and (not used[i] or number in met):
-                found.append((i, op.text, anchor, shifted))
+                found.append((i, _mark(reaching[i]) + op.text, anchor, shifted))
             if used[i] and number in position:
                 anchor, shifted = position[number], False
                 met.add(number)
@@ -288,28 +300,36 @@ class _Simplifier:
 
     def hanging(self, live: dict[int, LiveNode], outputs: Sequence[int]) -> dict[int, list[str]]:
         """Dead operations that read each living node, by way of dead ones or directly."""
-        used = self._used(outputs)
+        used, reaching = self._used(outputs), self._used(outputs, constants=True)
         bases: list[set[int]] = []
         found: dict[int, list[str]] = {}
         for i, (op, refs) in enumerate(zip(_normed(self.ops, self.refs), self.refs, strict=True)):
             below = set().union(*(bases[i - r] for r in refs if i >= r))
             for number in () if used[i] or op.name in _WITHOUT_WORK else below:
-                found.setdefault(number, []).append(op.text)
+                found.setdefault(number, []).append(_mark(reaching[i]) + op.text)
             bases.append({self.values[i]} if used[i] and self.values[i] in live else below)
         return {number: sorted(texts) for number, texts in found.items()}
 
-    def _used(self, outputs: Sequence[int]) -> list[bool]:
-        """Which raw nodes reach an output by way of values that are not constant."""
+    def _used(self, outputs: Sequence[int], *, constants: bool = False) -> list[bool]:
+        """Which raw nodes reach an output, by way of constants too or of other values alone.
+
+        What is multiplied by zero reaches nothing: the product is known without it.
+        """
         used = [False] * len(self.ops)
         for o in outputs:
             if o >= 0:
                 used[o] = True
         for i in range(len(self.ops) - 1, -1, -1):
-            if used[i]:
+            if used[i] and self.ops[i].name not in _ZEROS:
                 for r in self.refs[i]:
-                    if i >= r and self.values[i - r] != _CONSTANT:
+                    if i >= r and (constants or self.values[i - r] != _CONSTANT):
                         used[i - r] = True
         return used
+
+
+def _mark(reaches: bool) -> str:
+    """How a dead line begins: "=" if an output waits for the value, which is known already; "-" if nothing does."""
+    return "=" if reaches else "-"
 
 
 def _normed(ops: Sequence[Op], refs: Sequence[tuple[int, ...]]) -> list[Op]:

@@ -234,6 +234,10 @@ def _zeros(w: _Writer, op: Op, name: str, inputs: list[str], operands: tuple[int
     w.emit("Mul", [*inputs, w.constant(f"{name}.zero", np.float32(0))], name)  # type: ignore[arg-type]
 
 
+def _after(w: _Writer, op: Op, name: str, inputs: list[str], operands: tuple[int, ...]) -> None:
+    w.emit("Identity", inputs[:1], name)
+
+
 def _silu(w: _Writer, op: Op, name: str, inputs: list[str], operands: tuple[int, ...]) -> None:
     w.emit("Mul", [inputs[0], w.emit("Sigmoid", inputs, f"{name}.gate")], name)
 
@@ -280,6 +284,8 @@ _EMIT: dict[str, Callable[[_Writer, Op, str, list[str], tuple[int, ...]], None]]
     "avgpool": _pool,
     "relu6": _relu6,
     "zeros": _zeros,
+    "blank": _zeros,
+    "after": _after,
     "silu": _silu,
     "shuffle": _shuffle,
     "slice": _slice,

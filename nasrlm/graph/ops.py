@@ -344,6 +344,8 @@ SPECS: dict[str, OpSpec] = {
     "softmax": OpSpec(_same, (AXIS,)),
     "leakyrelu": OpSpec(_same, (_number_field("slope", "n", 0.01),)),
     "zeros": OpSpec(_same),
+    "blank": OpSpec(_same),
+    "after": OpSpec(lambda o, x, *_: x, arity=None),
     **{
         name: OpSpec(_same)
         for name in (
@@ -359,6 +361,9 @@ SPECS: dict[str, OpSpec] = {
         )
     },
 }
-"""Operators by their word. `zeros` multiplies by zero: a framework runs it, its value is constant."""
+"""Operators by their word. `zeros` multiplies by zero: a framework runs it, its value is constant. The parser makes
+two that no text has, to hold dead work: `blank` is a constant of its operand's shape and no work, `after` is its first
+operand and waits for the others."""
 
-NO_OPERATION = frozenset({"identity", "dropout"})
+NO_OPERATION = frozenset({"identity", "dropout", "after"})
+"""Operators whose value is their first operand."""

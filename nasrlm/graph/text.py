@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from nasrlm.errors import ExportError, TextError, nearest
 from nasrlm.graph.builder import GraphBuilder
-from nasrlm.graph.canonical import canonical_lines
+from nasrlm.graph.canonical import DEAD, canonical_lines
 from nasrlm.graph.fold import Block, fold, names
 from nasrlm.graph.graph import Graph
 from nasrlm.graph.ops import NO_OPERATION, SPECS, Op, op
@@ -76,7 +76,7 @@ def parse_text(text: str) -> Graph:
 
 
 def _begins_line(word: str) -> bool:
-    return word.lstrip("-") in SPECS or word in ("out", "}") or word.endswith("{") or _is_name(word)
+    return word.lstrip("-=") in SPECS or word in ("out", "}") or word.endswith("{") or _is_name(word)
 
 
 def _is_name(word: str) -> bool:
@@ -154,7 +154,7 @@ def _times(line: list[str]) -> int:
 
 
 def _operators(word: str) -> str:
-    close = nearest(word.lstrip("-"), SPECS)
+    close = nearest(word.lstrip("-="), SPECS)
     return f"Nearest operators: {', '.join(close)}." if close else f"Operators: {', '.join(SPECS)}."
 
 
@@ -165,6 +165,7 @@ class _Reader:
         self.builder = GraphBuilder()
         self.values: list[int] = []
         self.outputs: list[int] = []
+        self.awaited: list[int] = []
         for number, words in enumerate(lines, 1):
             try:
                 self._line(words)
@@ -174,7 +175,10 @@ class _Reader:
     def graph(self) -> Graph:
         if not self.values:
             raise TextError("the text has no operation; the shortest is an input: 'in 1x3x32x32'")
-        self.builder.output(*(self.outputs or self.values[-1:]))
+        first, *more = self.outputs or self.values[-1:]
+        if self.awaited:
+            first = self.builder.apply(op("after"), first, *self.awaited)
+        self.builder.output(first, *more)
         return self.builder.build()
 
     def _line(self, words: list[str]) -> None:
@@ -186,8 +190,8 @@ class _Reader:
             if rest or "of" in references or not references:
                 raise TextError("'out' takes references such as @1 and nothing else")
             self.outputs = [self._value(r) for r in references]
-        elif words[0][0] == "-":
-            self._dead(words[0][1:], rest, references)
+        elif words[0][0] in DEAD:
+            self._dead(words[0], rest, references)
         else:
             operands = self._operands(words[0], references)
             self.values.append(self._apply(words[0], rest, operands))
@@ -216,7 +220,8 @@ class _Reader:
         rank = len(self.builder.shape(operands[0])) - 2 if operands else 0
         return self.builder.apply(_read_op(name, words, rank), *operands)
 
-    def _dead(self, name: str, words: list[str], references: list[str]) -> None:
+    def _dead(self, word: str, words: list[str], references: list[str]) -> None:
+        mark, name = word[0], word[1:]
         if references or name not in SPECS or name in NO_OPERATION:
             raise TextError(f"dead work is an operator with attributes and without references, not {name!r}")
         times = 1
@@ -224,15 +229,19 @@ class _Reader:
             times = int(words.pop()[1:])
         if times > MAX_LINES:
             raise TextError(f"x{times} is more dead work than the {MAX_LINES:,} lines that a text may have")
-        source = None
-        if "at" in words:
+        source, elsewhere = self._value("@1"), "at" in words
+        if elsewhere:
             where = words.index("at")
-            shape = _read_op("const", words[where + 1 :], 0)
-            words, source = words[:where], self.builder.apply(shape)
-        for _ in range(times):
-            x = self._value("@1") if source is None else source
-            count = 1 if SPECS[name].arity == 1 else 2
-            self._apply(name, words, [x] * count)
+            source = self.builder.apply(_read_op("const", words[where + 1 :], 0))
+            words = words[:where]
+        elif mark == "=":
+            source = self.builder.unary("blank", source)
+        count = 1 if SPECS[name].arity == 1 else 2
+        made = [self._apply(name, words, [source] * count) for _ in range(times)]
+        if mark == "=" and elsewhere:
+            self.awaited.extend(made)
+        elif mark == "=":
+            self.values[-1] = self.builder.apply(op("after"), self.values[-1], *made)
 
 
 def _read_op(name: str, words: Sequence[str], rank: int) -> Op:

@@ -88,7 +88,7 @@ def test_a_network_that_forgets_its_input_is_a_constant() -> None:
     graph = b.build()
     assert to_text(graph).splitlines()[1:] == ["in 1x4x8x8", "const 1x10"]
     text = to_text(graph, dead_work=True)
-    assert "-conv *2 k3 nobias at 1x4x8x8" in text and "-linear 10 at 1x8" in text
+    assert "=conv *2 k3 nobias at 1x4x8x8" in text and "=linear 10 at 1x8" in text
     assert to_text(parse_text(text), dead_work=True) == text
     assert costs(parse_text(text)).macs == costs(graph).macs
 

@@ -1,0 +1,18 @@
+"""nasrlm benchmark: measure speed as ratios in one run."""
+
+from __future__ import annotations
+
+from nasrlm.cli.common import Experiment, Json, Sets, out_frame, out_json, progress_bar, resumable, say
+
+
+def command(experiment: Experiment, sets: Sets = None, as_json: Json = False) -> None:
+    """Measure speed in ratios, and the size of texts."""
+    from nasrlm.experiment.run import run
+
+    with resumable(), progress_bar() as progress:
+        done = run(experiment, list(sets or []), kind="benchmark", progress=progress)
+    if as_json:
+        out_json(done.summary())
+        return
+    out_frame(done.table, title=done.name)
+    say(f"results: {done.folder}")

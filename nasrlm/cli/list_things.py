@@ -1,0 +1,156 @@
+"""nasrlm list: what there is to choose from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from nasrlm.cli.common import Json, out, out_json, out_table
+from nasrlm.errors import UsageError, unknown_name
+
+Row = dict[str, Any]
+
+
+def command(
+    kind: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="KIND",
+            help="spaces, devices, evaluators, samplers, checkpoints, metrics or experiments; default: all.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List what there is to choose from."""
+    if kind is not None and kind not in _KINDS:
+        raise unknown_name("kind", kind, _KINDS, hint="`nasrlm list` shows all.")
+    found = {name: _KINDS[name]() for name in ([kind] if kind else _KINDS)}
+    if as_json:
+        out_json(found[kind] if kind else found)
+        return
+    for name, rows in found.items():
+        if rows:
+            out_table(rows, title=name)
+        else:
+            out(f"{name}\n  none here\n")
+
+
+def _spaces() -> list[Row]:
+    from nasrlm.spaces import get_space
+
+    return _described("spaces", lambda name: _space_row(get_space(name)))
+
+
+def _space_row(space: Any) -> Row:
+    return {"architectures": space.size(), "parameters": len(space.parameters), "source": space.source}
+
+
+def _devices() -> list[Row]:
+    from nasrlm.devices import device_class
+
+    return _described("devices", lambda name: {"what it does": _first_sentence(device_class(name))})
+
+
+def _evaluators() -> list[Row]:
+    from nasrlm.devices import option_names
+    from nasrlm.evaluators import evaluator_class
+
+    def row(name: str) -> Row:
+        kind = evaluator_class(name)
+        return {"what it does": _first_sentence(kind), "options": option_names(kind, positional=1)}
+
+    return _described("evaluators", row)
+
+
+def _samplers() -> list[Row]:
+    from nasrlm.search import SAMPLERS, make_sampler
+
+    return [
+        {"name": name, "Optuna class": type(make_sampler(name, seed=0)).__name__} for name in SAMPLERS
+    ]
+
+
+def _checkpoints() -> list[Row]:
+    import json
+
+    from nasrlm import registry
+
+    rows = []
+    for name in registry.names("checkpoints"):
+        folder = Path(registry.get("checkpoints", name))
+        size = sum(file.stat().st_size for file in folder.iterdir() if file.is_file())
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        metrics = config.get("metrics") or config.get("model", {}).get("metrics") or []
+        rows.append({"name": name, "MB": round(size / 1e6, 2), "metrics": metrics})
+    return rows
+
+
+def _metrics() -> list[Row]:
+    """Every metric that something here gives, by name, and who gives it."""
+    from nasrlm import registry
+    from nasrlm.devices import get_device
+    from nasrlm.graph import COST_METRICS
+    from nasrlm.spaces import get_space
+
+    givers: dict[str, list[str]] = {metric: ["cost"] for metric in COST_METRICS}
+    for row in _checkpoints():
+        for metric in row["metrics"]:
+            givers.setdefault(metric, []).append(f"rlm {row['name']}")
+    for name in registry.names("devices"):
+        metric = _or_none(lambda name=name: get_device(name).metric)  # type: ignore[misc]
+        if metric is not None:
+            givers.setdefault(metric, []).append(f"device {name}")
+    for name in registry.names("spaces"):
+        for metric in _or_none(lambda name=name: get_space(name).metrics) or ():  # type: ignore[misc]
+            givers.setdefault(metric, []).append(f"published for {name}")
+    return [{"name": metric, "from": givers[metric]} for metric in sorted(givers)]
+
+
+def _experiments() -> list[Row]:
+    from nasrlm.experiment.document import read_document
+
+    rows = []
+    for file in sorted(Path("experiments").rglob("*.yaml")):
+        data = _or_none(lambda file=file: read_document(file).data) or {}  # type: ignore[misc]
+        rows.append({"file": file.as_posix(), "kind": data.get("kind", "not readable"), "name": data.get("name")})
+    return rows
+
+
+_KINDS: dict[str, Callable[[], list[Row]]] = {
+    "spaces": _spaces,
+    "devices": _devices,
+    "evaluators": _evaluators,
+    "samplers": _samplers,
+    "checkpoints": _checkpoints,
+    "metrics": _metrics,
+    "experiments": _experiments,
+}
+
+
+def _described(kind: str, row: Callable[[str], Row]) -> list[Row]:
+    """A row a name; one that cannot be loaded says why instead of hiding the others."""
+    from nasrlm import registry
+
+    rows: list[Row] = []
+    for name in registry.names(kind):
+        try:
+            rows.append({"name": name, **row(name)})
+        except UsageError as error:
+            rows.append({"name": name, "problem": str(error)})
+    return rows
+
+
+def _or_none(make: Callable[[], Any]) -> Any:
+    try:
+        return make()
+    except UsageError:
+        return None
+
+
+def _first_sentence(thing: Any) -> str:
+    text = (thing.__doc__ or "").strip().split("\n\n")[0]
+    return " ".join(text.split()).split(". ")[0].rstrip(".")

@@ -1,0 +1,70 @@
+"""nasrlm search: run a search experiment, or go on with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nasrlm.cli.common import Experiment, Json, Sets, out, out_json, out_table, progress_bar, resumable, say
+
+if TYPE_CHECKING:
+    from nasrlm.experiment.run_search import SearchRun
+
+
+def command(
+    experiment: Experiment,
+    sets: Sets = None,
+    storage: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="The same as --set study.storage=URL.", show_default=False),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Search for the Pareto front, or go on with a search."""
+    from nasrlm.experiment.run import run
+
+    changes = [*(sets or []), *([f"study.storage={storage}"] if storage else [])]
+    with resumable(), progress_bar() as progress:
+        done = run(experiment, changes, kind="search", progress=progress)
+    report(done, as_json)
+
+
+def report(done: SearchRun, as_json: bool) -> None:
+    """The front, its hypervolume, what was confirmed, and where the files are."""
+    if as_json:
+        out_json(done.summary())
+        return
+    result = done.result
+    objectives = [objective.metric for objective in result.objectives]
+    limits = [constraint.metric for constraint in result.constraints if constraint.metric not in objectives]
+    arrows = {o.metric: f"{o.metric} {'max' if o.maximize else 'min'}" for o in result.objectives}
+    rows = [_row(row, [*objectives, *limits], arrows) for row in result.front.to_dict("records")]
+    if rows:
+        out_table(rows, title=f"Pareto front of {done.name}: {len(rows)} of {len(result.trials)} trials")
+    else:
+        out(f"{done.name}: no feasible candidate among {len(result.trials)} trials, so there is no front.")
+    point = ", ".join(f"{m} {v:g}" for m, v in zip(objectives, result.reference_point, strict=True))
+    out(f"hypervolume {result.hypervolume:.6g} (reference point: {point})")
+    if result.confirmed is not None and len(result.confirmed):
+        _confirmed(result.confirmed, objectives)
+    say(f"run folder: {done.folder}")
+
+
+def _row(row: dict[Any, Any], metrics: list[str], names: dict[str, str]) -> dict[str, Any]:
+    shown: dict[str, Any] = {"architecture": row["architecture_id"]}
+    shown.update({names.get(metric, metric): float(row[metric]) for metric in metrics})
+    return {**shown, "": "knee" if row["knee"] else ""}
+
+
+def _confirmed(frame: Any, objectives: list[str]) -> None:
+    measured = [c for c in frame.columns if str(c).startswith("confirmed:") and "@" not in str(c)]
+    rows = [
+        {
+            "architecture": row["architecture_id"],
+            **{metric: float(row[metric]) for metric in objectives},
+            **{str(column).replace("confirmed:", "confirmed "): float(row[column]) for column in measured},
+        }
+        for row in frame.to_dict("records")
+    ]
+    out_table(rows, title="\nConfirmed")

@@ -1,0 +1,47 @@
+"""What a result was made with."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import nasrlm
+
+_PACKAGES = (
+    "numpy", "pandas", "scipy", "torch", "onnx", "onnxruntime", "optuna", "moocore", "sentencepiece", "safetensors",
+    "scikit-learn", "pydantic", "ruamel.yaml", "matplotlib", "plotly",
+)  # fmt: skip
+
+
+def versions() -> dict[str, Any]:
+    """Versions of nasrlm, of its text format, of Python and of the packages results depend on, and the machine.
+
+    >>> sorted(versions())
+    ['machine', 'nasrlm', 'packages', 'python', 'text']
+    """
+    from nasrlm.graph import TEXT_VERSION
+
+    return {
+        "nasrlm": nasrlm.__version__,
+        "text": TEXT_VERSION,
+        "python": platform.python_version(),
+        "machine": {"system": platform.platform(), "processor": _processor(), "cores": os.cpu_count()},
+        "packages": {name: _version(name) for name in _PACKAGES},
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor()
