@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from nasrlm.errors import ExportError
 from nasrlm.graph.graph import Graph
-from nasrlm.graph.ops import Op, Shape, op, relative_width, same_padding
+from nasrlm.graph.ops import Op, Shape, op, relative_width, same, same_padding
 
 Size = int | Sequence[int]
 
@@ -95,9 +95,16 @@ class GraphBuilder:
         for x in operands:
             if not 0 <= x < here:
                 raise ExportError(f"operand {x} of '{op_.text}' is not a value of this builder (it has {here})")
-        shape = _shape_of(op_, *(self._shapes[x] for x in operands))
+        refs: tuple[int, ...]
+        if len(operands) == 1:  # by far the most frequent case
+            shape, refs = self._shapes[operands[0]], (here - operands[0],)
+            if op_.spec.shape is not same:
+                shape = _shape_of(op_, shape)
+        else:
+            shape = _shape_of(op_, *[self._shapes[x] for x in operands])
+            refs = tuple([here - x for x in operands])
         self._ops.append(op_)
-        self._refs.append(tuple(here - x for x in operands))
+        self._refs.append(refs)
         self._shapes.append(shape)
         return here
 

@@ -117,7 +117,8 @@ def _cuts(graph: Graph) -> list[int]:
         i -= 1
         if back:
             first = i - (back[0] if len(back) == 1 else max(back))
-            lowest = min(lowest, first)
+            if first < lowest:
+                lowest = first
         if lowest >= i - 1 and before.name in _CUTS:
             cuts.append(i)
     return [0, *reversed(cuts)]

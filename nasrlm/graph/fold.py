@@ -30,9 +30,9 @@ Item = str | Block
 
 def fold(lines: Sequence[str]) -> list[Item]:
     """Lines and blocks; depends on nothing but the lines."""
-    numbers: dict[str, int] = {}
-    text = "".join(chr(_BASE + numbers.setdefault(line, len(numbers))) for line in lines)
-    known = list(numbers)
+    known = list(dict.fromkeys(lines))
+    chars = {line: chr(_BASE + i) for i, line in enumerate(known)}
+    text = "".join(map(chars.__getitem__, lines))
     items, alphabet = _fold_runs(text)
     items = _fold_repeats(items, alphabet, [len(line.split()) for line in known])
     return [_item(c, alphabet, known) for c in items]

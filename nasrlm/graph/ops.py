@@ -307,7 +307,8 @@ class OpSpec:
         object.__setattr__(self, "index", {f.name: i for i, f in enumerate(self.fields)})
 
 
-def _same(_: Op, x: Shape) -> Shape:
+def same(_: Op, x: Shape) -> Shape:
+    """The shape of the operand."""
     return x
 
 
@@ -328,8 +329,8 @@ SPECS: dict[str, OpSpec] = {
         parameters=_linear_parameters,
         macs=lambda o, x, y: prod(y) * x[-1],
     ),
-    "bn": OpSpec(_same, parameters=lambda o, x: 2 * x[1]),
-    "prelu": OpSpec(_same, parameters=lambda o, x: x[1]),
+    "bn": OpSpec(same, parameters=lambda o, x: 2 * x[1]),
+    "prelu": OpSpec(same, parameters=lambda o, x: x[1]),
     "maxpool": OpSpec(_pool_shape, _POOL),
     "avgpool": OpSpec(_pool_shape, (*_POOL, INCLUDE_PADDING)),
     "gap": OpSpec(lambda o, x: (*x[:2], *(1,) * (len(x) - 2))),
@@ -340,14 +341,14 @@ SPECS: dict[str, OpSpec] = {
     "concat": OpSpec(_concat_shape, (AXIS,), arity=None),
     "slice": OpSpec(_slice_shape, (AXIS, _integer_field("start", "from", 0), _integer_field("stop", "to", -1))),
     "pad": OpSpec(_pad_shape, (_list_field("padding", "p"),)),
-    "shuffle": OpSpec(_same, (_integer_field("groups", "g", 2),)),
-    "softmax": OpSpec(_same, (AXIS,)),
-    "leakyrelu": OpSpec(_same, (_number_field("slope", "n", 0.01),)),
-    "zeros": OpSpec(_same),
-    "blank": OpSpec(_same),
+    "shuffle": OpSpec(same, (_integer_field("groups", "g", 2),)),
+    "softmax": OpSpec(same, (AXIS,)),
+    "leakyrelu": OpSpec(same, (_number_field("slope", "n", 0.01),)),
+    "zeros": OpSpec(same),
+    "blank": OpSpec(same),
     "after": OpSpec(lambda o, x, *_: x, arity=None),
     **{
-        name: OpSpec(_same)
+        name: OpSpec(same)
         for name in (
             "relu",
             "relu6",

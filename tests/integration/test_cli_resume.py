@@ -65,7 +65,12 @@ def write(folder: Path, name: str, seconds: float = 0.0) -> Path:
 def start(file: Path) -> subprocess.Popen[str]:
     """`nasrlm search`, once it has stored some trials but not all."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "nasrlm", "search", str(file)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "nasrlm", "search", str(file)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # Tests that a shell started in the background inherit that Ctrl-C is ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     log = file.parent / "runs" / file.stem / "study.log"
     until = time.monotonic() + 120
