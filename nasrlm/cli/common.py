@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from nasrlm.experiment.progress import Progress, Step
 
 WIDTH = 80  # of tables where no terminal says otherwise
+_SHORT = 24  # cells up to here are not broken, such as the ids of architectures
+_LONG_HEADER = 12  # headers from here on are broken behind the slash of a metric
 
 Experiment = Annotated[str, typer.Argument(metavar="EXPERIMENT.yaml", help="The experiment file.", show_default=False)]
 Sets = Annotated[
@@ -65,7 +67,9 @@ def out_table(rows: Sequence[Mapping[str, Any]], *, title: str = "", columns: Se
     table = Table(box=box.SIMPLE_HEAD, title=title or None, title_justify="left", title_style="", pad_edge=False)
     for name in names:
         number = all(isinstance(row.get(name), int | float) for row in rows)
-        table.add_column(Text(name), justify="right" if number else "left", overflow="fold")
+        short = number or max((len(cell(row.get(name))) for row in rows), default=0) <= _SHORT
+        header = Text(name.replace("/", "/\n") if len(name) > _LONG_HEADER else name)
+        table.add_column(header, justify="right" if number else "left", overflow="fold", no_wrap=short)
     for row in rows:
         table.add_row(*(Text(cell(row.get(name))) for name in names))
     console = _console(sys.stdout)

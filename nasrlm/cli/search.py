@@ -63,7 +63,7 @@ def _confirmed(frame: Any, objectives: list[str]) -> None:
         {
             "architecture": row["architecture_id"],
             **{metric: float(row[metric]) for metric in objectives},
-            **{str(column).replace("confirmed:", "confirmed "): float(row[column]) for column in measured},
+            **{str(column).replace("confirmed:", "confirmed\n"): float(row[column]) for column in measured},
         }
         for row in frame.to_dict("records")
     ]

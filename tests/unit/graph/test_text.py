@@ -93,6 +93,18 @@ def test_a_network_that_forgets_its_input_is_a_constant() -> None:
     assert costs(parse_text(text)).macs == costs(graph).macs
 
 
+def test_dead_work_tells_what_an_output_waits_for() -> None:
+    def text(none_last: bool) -> list[str]:
+        b = GraphBuilder()
+        x = b.input((4, 8, 8))
+        dead = b.conv(b.zeros_like(x) if not none_last else x, 4, 3)
+        b.output(b.add(b.relu(x), b.zeros_like(dead) if none_last else dead))
+        return to_text(b.build(), dead_work=True).splitlines()[2:]
+
+    assert text(none_last=False) == ["=conv k3 nobias", "=zeros", "relu"]
+    assert text(none_last=True) == ["-conv k3 nobias", "=zeros", "relu"]
+
+
 def test_runs_are_counted_and_blocks_named() -> None:
     run = ["a", "b", "c"] * 3
     assert fold(run) == [Block(("a", "b", "c"), 3)]
