@@ -16,23 +16,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from nasrlm.graph.dead import DEAD, ZEROS, DeadWork, constant_network, placed, sorted_lines
 from nasrlm.graph.graph import Graph
 from nasrlm.graph.ops import NO_OPERATION, Op, Shape
 from nasrlm.graph.ops import op as make
-from nasrlm.graph.order import INPUT, LiveNode, emit
+from nasrlm.graph.order import CONSTANT, INPUT, LiveNode, emit
 
-_CONSTANT = -2
 _CUTS = frozenset({"add", "concat", "in"})
-DEAD = ("-", "=")
-"""First characters of dead lines."""
-
-_ZEROS = ("zeros", "blank")
-
-_WITHOUT_WORK = NO_OPERATION | {
-    *("in", "const", "blank", "add", "flatten", "bn"),
-    *("mul", "relu", "relu6", "leakyrelu", "sigmoid", "tanh", "silu", "hardsigmoid", "hardswish"),
-}
-"""Never listed as dead work: a sum or an activation costs next to nothing, bn belongs to its convolution."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +53,7 @@ def canonical_lines(graph: Graph, *, dead_work: bool = False) -> list[str]:
     lines = [line for _, part in parts for line in part.lines]
     if not dead_work:
         return [line for line in lines if line[0] not in DEAD]
-    return _with_dead_work(lines, _placed(graph, [start + i for start, part in parts for i in part.displaced]))
+    return sorted_lines(lines, placed(graph, [start + i for start, part in parts for i in part.displaced]))
 
 
 def _parts(graph: Graph) -> list[tuple[int, _Part]] | None:
@@ -124,57 +114,17 @@ def _cuts(graph: Graph) -> list[int]:
     return [0, *reversed(cuts)]
 
 
-def _placed(graph: Graph, places: Sequence[int]) -> list[str]:
-    """Dead operations whose operand has another shape than the living value they hang on."""
-    if not places:
-        return []
-    ops, reaching = _normed(graph.ops, graph.refs), set(graph.outputs)
-    for i in range(len(graph) - 1, -1, -1):
-        if i in reaching and graph.ops[i].name not in _ZEROS:
-            reaching.update(i - r for r in graph.refs[i])
-    shapes = (graph.shapes[i - graph.refs[i][0]] for i in places)
-    return [
-        f"{_mark(i in reaching)}{ops[i].text} at {'x'.join(map(str, shape))}"
-        for i, shape in zip(places, shapes, strict=True)
-    ]
-
-
 def _constant_network(graph: Graph, dead_work: bool) -> list[str]:
     """A network whose output does not depend on its input."""
     inputs = [graph.ops[i].text for i in graph.inputs]
-    work = [i for i, op in enumerate(graph.ops) if op.name not in _WITHOUT_WORK]
-    dead = _placed(graph, [i for i in work if graph.refs[i]]) if dead_work else []
+    dead = constant_network(graph) if dead_work else []
     constants = [f"const {'x'.join(map(str, graph.shapes[o]))}" for o in graph.outputs]
     out = [_outputs_line([len(constants) - i for i in range(len(constants))])] if len(constants) > 1 else []
-    return [*inputs, *_counted(dead), *constants, *out]
+    return [*inputs, *dead, *constants, *out]
 
 
 def _outputs_line(distances: Sequence[int]) -> str:
     return "out " + " ".join(f"@{d}" for d in distances)
-
-
-def _counted(dead: list[str]) -> list[str]:
-    counts: dict[str, int] = {}
-    for line in dead:
-        counts[line] = counts.get(line, 0) + 1
-    return [line if n == 1 else f"{line} x{n}" for line, n in sorted(counts.items())]
-
-
-def _with_dead_work(lines: list[str], early: list[str]) -> list[str]:
-    """Sort and count the dead lines that hang on one living line; displaced ones follow the inputs."""
-    result: list[str] = []
-    dead: list[str] = []
-    for line in lines:
-        if line[0] in DEAD:
-            dead.append(line)
-            continue
-        if early and line[:3] != "in ":
-            dead, early = dead + early, []
-        if dead:
-            result.extend(_counted(dead) if len(dead) > 1 else dead)
-            dead = []
-        result.append(line)
-    return result + _counted(dead + early)
 
 
 @lru_cache(maxsize=16_384)
@@ -189,15 +139,16 @@ def _segment(
     """Lines of one stretch and its displaced dead operations; None when a constant comes out or needs a shape."""
     work = _Simplifier(ops, refs, shapes)
     values = [work.values[o] if o >= 0 else INPUT for o in outputs]
-    if work.shapes_needed or (_CONSTANT in values and (len(values) == 1 or shapes is None)):
+    if work.shapes_needed or (CONSTANT in values and (len(values) == 1 or shapes is None)):
         return None
-    roots = [work.constant(o) if v == _CONSTANT else v for o, v in zip(outputs, values, strict=True)]
+    roots = [work.constant(o) if v == CONSTANT else v for o, v in zip(outputs, values, strict=True)]
     live = work.live([*roots, *(work.values[i] for i, op in enumerate(ops) if op.name == "in")])
     _fold(live, roots)
-    position, lines = emit(live, roots, lambda: work.hanging(live, outputs))
+    dead = DeadWork(ops, refs, work.values, outputs)
+    position, lines = emit(live, roots, lambda: dead.hanging(live))
     behind: dict[int, list[str]] = {}
     displaced = []
-    for i, text, anchor, moved in work.dead(position, outputs):
+    for i, text, anchor, moved in dead.lines(position):
         if moved:
             displaced.append(i)
         else:
@@ -214,7 +165,7 @@ def _segment(
 
 
 class _Simplifier:
-    """Value numbers of a stretch: `values[i]` is the canonical node of raw node i, INPUT or _CONSTANT."""
+    """Value numbers of a stretch: `values[i]` is the canonical node of raw node i, INPUT or CONSTANT."""
 
     def __init__(
         self, ops: tuple[Op, ...], refs: tuple[tuple[int, ...], ...], shapes: tuple[Shape, ...] | None
@@ -232,18 +183,18 @@ class _Simplifier:
         return INPUT if i < 0 else self.values[i]
 
     def _number(self, i: int, op: Op, operands: list[int]) -> int:
-        if op.name in _ZEROS or op.name == "const" or (operands and all(x == _CONSTANT for x in operands)):
-            return _CONSTANT
+        if op.name in ZEROS or op.name == "const" or (operands and all(x == CONSTANT for x in operands)):
+            return CONSTANT
         if op.name in NO_OPERATION:  # also where it waits for constants
             return operands[0]
-        if _CONSTANT in operands:
+        if CONSTANT in operands:
             if op.name == "add":
-                operands = [x for x in operands if x != _CONSTANT]
+                operands = [x for x in operands if x != CONSTANT]
                 if len(operands) == 1:
                     return operands[0]
             else:
                 operands = [
-                    self.constant(i - r) if x == _CONSTANT else x for x, r in zip(operands, self.refs[i], strict=True)
+                    self.constant(i - r) if x == CONSTANT else x for x, r in zip(operands, self.refs[i], strict=True)
                 ]
         return self._node(op, operands)
 
@@ -270,82 +221,6 @@ class _Simplifier:
             if number in seen:
                 seen.update(x for x in self._nodes[number].operands if x >= 0)
         return {n: LiveNode(node.op, list(node.operands)) for n, node in enumerate(self._nodes) if n in seen}
-
-    def dead(self, position: dict[int, int], outputs: Sequence[int]) -> list[tuple[int, str, int, bool]]:
-        """Raw index, words, line of the last living value in sight, and whether the shape changed since."""
-        anchors: list[int] = []
-        moved: list[bool] = []
-        found = []
-        met: set[int] = set()
-        used, reaching = self._used(outputs), self._used(outputs, constants=True)
-        for i, (op, refs) in enumerate(zip(_normed(self.ops, self.refs), self.refs, strict=True)):
-            number = self.values[i]
-            sources = [i - r for r in refs]
-            same = [s for s in sources if self._value(s) == number]  # i is but another name of this operand
-            if same and number != _CONSTANT:
-                best = same[0]
-            else:
-                best = max(sources, key=lambda s: (anchors[s], not moved[s]) if s >= 0 else (-1, True), default=-1)
-            anchor, shifted = (anchors[best], moved[best]) if best >= 0 else (-1, False)
-            # An operation merged with an equal one is work as well: a framework runs both.
-            if refs and op.name not in _WITHOUT_WORK and number != INPUT and (not used[i] or number in met):
-                found.append((i, _mark(reaching[i]) + op.text, anchor, shifted))
-            if used[i] and number in position:
-                anchor, shifted = position[number], False
-                met.add(number)
-            elif number == _CONSTANT or not same:
-                shifted = shifted or _changes_shape(op)
-            anchors.append(anchor)
-            moved.append(shifted)
-        return found
-
-    def hanging(self, live: dict[int, LiveNode], outputs: Sequence[int]) -> dict[int, list[str]]:
-        """Dead operations that read each living node, by way of dead ones or directly."""
-        used, reaching = self._used(outputs), self._used(outputs, constants=True)
-        bases: list[set[int]] = []
-        found: dict[int, list[str]] = {}
-        for i, (op, refs) in enumerate(zip(_normed(self.ops, self.refs), self.refs, strict=True)):
-            below = set().union(*(bases[i - r] for r in refs if i >= r))
-            for number in () if used[i] or op.name in _WITHOUT_WORK else below:
-                found.setdefault(number, []).append(_mark(reaching[i]) + op.text)
-            bases.append({self.values[i]} if used[i] and self.values[i] in live else below)
-        return {number: sorted(texts) for number, texts in found.items()}
-
-    def _used(self, outputs: Sequence[int], *, constants: bool = False) -> list[bool]:
-        """Which raw nodes reach an output, by way of constants too or of other values alone.
-
-        What is multiplied by zero reaches nothing: the product is known without it.
-        """
-        used = [False] * len(self.ops)
-        for o in outputs:
-            if o >= 0:
-                used[o] = True
-        for i in range(len(self.ops) - 1, -1, -1):
-            if used[i] and self.ops[i].name not in _ZEROS:
-                for r in self.refs[i]:
-                    if i >= r and (constants or self.values[i - r] != _CONSTANT):
-                        used[i - r] = True
-        return used
-
-
-def _mark(reaches: bool) -> str:
-    """How a dead line begins: "=" if an output waits for the value, which is known already; "-" if nothing does."""
-    return "=" if reaches else "-"
-
-
-def _normed(ops: Sequence[Op], refs: Sequence[tuple[int, ...]]) -> list[Op]:
-    """The operators, with the bias that a BatchNorm behind them folds into."""
-    read = {i - refs[i][0] for i, op in enumerate(ops) if op.name == "bn"}
-    return [op.replace(bias=True) if i in read and "bias" in op.spec.index else op for i, op in enumerate(ops)]
-
-
-def _changes_shape(op: Op) -> bool:
-    index = op.spec.index
-    if "width" in index and op["width"]:
-        return True
-    if "stride" in index:
-        return set(op["stride"]) != {1}
-    return op.name in {"gap", "gmp", "flatten", "concat", "slice", "pad", "const"}
 
 
 def _fold(live: dict[int, LiveNode], roots: list[int]) -> None:

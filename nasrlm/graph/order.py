@@ -10,8 +10,8 @@ from typing import Any
 
 from nasrlm.graph.ops import Op
 
-INPUT = -1
-"""Stands for the value that a stretch starts from."""
+INPUT, CONSTANT = -1, -2
+"""Stand for the value that a stretch starts from, and for a constant, where node numbers do."""
 
 
 @dataclass

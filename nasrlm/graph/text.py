@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from nasrlm.errors import ExportError, TextError, nearest
 from nasrlm.graph.builder import GraphBuilder
-from nasrlm.graph.canonical import DEAD, canonical_lines
+from nasrlm.graph.canonical import canonical_lines
+from nasrlm.graph.dead import DEAD
 from nasrlm.graph.fold import Block, fold, names
 from nasrlm.graph.graph import Graph
 from nasrlm.graph.ops import NO_OPERATION, SPECS, Op, op
