@@ -7,6 +7,7 @@ from nasrlm.datasets.split_files import load_split, save_split
 from nasrlm.datasets.splits import (
     device_labels,
     graph_groups,
+    hold_out_networks,
     split_by_device,
     split_by_graph,
     split_by_seed,
@@ -21,6 +22,7 @@ __all__ = [
     "describe",
     "device_labels",
     "graph_groups",
+    "hold_out_networks",
     "load_split",
     "load_table",
     "rank_scores",

@@ -67,6 +67,39 @@ def split_by_graph(
     return _take([by_group[i] for i in order], parts, len(table))
 
 
+def hold_out_networks(table: Table, n: int, seed: int, *, groups: Sequence[int] | np.ndarray | None = None) -> Split:
+    """One row of each of `n` networks to test on; their isomorphic copies are held out as well.
+
+    Some networks have hundreds of copies in a table (a cell that is but one convolution, with every kind of dead
+    edge). Tested one row a network, none of them outweighs the others.
+
+    Args:
+        table: what to split.
+        n: networks to hold out, drawn uniformly.
+        seed: the same seed gives the same rows.
+        groups: one label a row, equal for equal networks; default `graph_groups`.
+
+    Returns:
+        {"test": one row a network, "copies": their other rows, "train": all other rows}, positions sorted.
+
+    Raises:
+        TableError: not more than `n` different networks.
+    """
+    labels = graph_groups(table.architectures) if groups is None else np.asarray(groups)
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(table))
+    _, first = np.unique(labels[order], return_index=True)  # one random row of each network
+    if n >= len(first):
+        raise TableError(f"cannot hold {n} networks out of {len(first)} different ones. Hold out fewer.")
+    test = order[rng.permutation(first)[:n]]
+    held = np.isin(labels, labels[test])
+    return {
+        "test": np.sort(test),
+        "copies": np.setdiff1d(np.flatnonzero(held), test),
+        "train": np.flatnonzero(~held),
+    }
+
+
 def graph_groups(architectures: Sequence[Architecture]) -> np.ndarray:
     """One int an architecture, equal for networks that compute alike.
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from nasrlm.datasets import Table, load_table, split_by_graph, split_by_seed
+from nasrlm.datasets import Table, hold_out_networks, load_table, split_by_seed
 from nasrlm.errors import TableError
 from nasrlm.evaluators import get_evaluator
 from nasrlm.experiment.schema import SplitSpec, TableSpec
@@ -40,11 +40,11 @@ def with_costs(table: Table, costs: Sequence[str]) -> Table:
 
 
 def split_rows(table: Table, spec: SplitSpec, seed: int, groups: np.ndarray) -> Split:
-    """The parts "train" and "test" (held out).
+    """The parts "train", "test" (held out), and with `by: graph` "copies" (equal to a test row, held out as well).
 
     Args:
         table: what to split.
-        spec: by graph or by seed, and how many rows.
+        spec: by graph or by seed, and how many networks or rows.
         seed: of the split.
         groups: one label a row, equal for equal networks (`nasrlm.datasets.graph_groups`).
 
@@ -56,7 +56,9 @@ def split_rows(table: Table, spec: SplitSpec, seed: int, groups: np.ndarray) -> 
             f"split.test holds {spec.test} rows out, but the table has {len(table)}. "
             f"Set split.test to less, such as {max(1, len(table) // 10)}."
         )
-    parts: dict[str, int | float | str] = {"test": spec.test, "train": spec.train or "rest"}
-    if spec.by == "graph":
-        return split_by_graph(table, parts, seed, groups=groups)
-    return split_by_seed(table, parts, seed)
+    if spec.by == "seed":
+        return split_by_seed(table, {"test": spec.test, "train": spec.train or "rest"}, seed)
+    split = hold_out_networks(table, spec.test, seed, groups=groups)
+    if spec.train is not None:
+        split["train"] = np.sort(np.random.default_rng(seed).permutation(split["train"])[: spec.train])
+    return split

@@ -44,8 +44,9 @@ def model_card(
         f"Training: {_listed(experiment.train) or 'defaults'}.",
         "## Measured on the held-out rows",
         "rho is Spearman's rank correlation, tau Kendall's tau-b, both of the median prediction. *unseen* counts only "
-        "rows whose network, in any isomorphic form, was not trained on. *MACs* ranks by MACs alone, *forest* is a "
-        "random forest on operator counts trained on the same rows.",
+        "rows whose network, in any isomorphic form, was not trained on; *all* counts the held-out copies of the test "
+        "networks too, so that a network with many copies weighs much. *MACs* ranks by MACs alone, *forest* is a "
+        "random forest on operator counts trained on the same rows, *head* a regression head on the same encoder.",
         markdown_table(_table(scores)),
         "## Use",
         '    from nasrlm import RegressionLM, get_space\n\n'
@@ -81,7 +82,8 @@ def _opening(experiment: TrainExperiment, model: RegressionLM) -> str:
 def _data(experiment: TrainExperiment, table: Table, split: Split) -> str:
     free = f" Counted on the networks themselves: {', '.join(experiment.costs)}." if experiment.costs else ""
     kept = (
-        "equal networks (same canonical text) are on one side of the split"
+        "each is of another network (canonical text), and the "
+        f"{len(split.get('copies', ())):,} further rows of these networks were not trained on either"
         if experiment.split.by == "graph"
         else "rows were drawn at random, so equal networks can stand on both sides"
     )
@@ -97,10 +99,11 @@ def _data(experiment: TrainExperiment, table: Table, split: Split) -> str:
 def _table(scores: pd.DataFrame) -> pd.DataFrame:
     names = {
         "metric": "metric", "n": "rows", "rho": "rho", "tau": "tau", "unseen_n": "unseen rows",
-        "unseen_rho": "unseen rho", "unseen_tau": "unseen tau", "macs_rho": "MACs rho", "macs_tau": "MACs tau",
-        "forest_rho": "forest rho", "forest_tau": "forest tau",
+        "unseen_rho": "unseen rho", "all_n": "all rows",
+        "all_rho": "all rho", "all_tau": "all tau", "macs_rho": "MACs rho", "macs_tau": "MACs tau",
+        "forest_rho": "forest rho", "forest_tau": "forest tau", "head_rho": "head rho", "head_tau": "head tau",
     }  # fmt: skip
-    return scores[list(names)].rename(columns=names)
+    return scores[[name for name in names if name in scores]].rename(columns=names)
 
 
 def _cell(value: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,12 +12,15 @@ from nasrlm.errors import CheckpointError, ConfigError, NasrlmError, UnknownName
 from nasrlm.evaluators import Evaluator, get_evaluator
 from nasrlm.experiment.document import Document, KeyPath, Problem
 from nasrlm.experiment.schema import (
+    VERBS,
     BenchmarkExperiment,
     EvaluateExperiment,
     EvaluatorSpec,
     Experiment,
+    FewLabelsExperiment,
     SearchExperiment,
     SpaceSpec,
+    TableSpec,
     TrainExperiment,
 )
 from nasrlm.spaces import SearchSpace, get_space
@@ -84,7 +87,7 @@ def prepare(experiment: Experiment, document: Document) -> Prepared:
     space = _space(experiment.space, findings)
     if space is None:
         raise findings.error()
-    prepared = Prepared(space, command=document.command(experiment.kind))
+    prepared = Prepared(space, command=document.command(VERBS.get(experiment.kind, experiment.kind)))
     if isinstance(experiment, SearchExperiment):
         _prepare_search(experiment, prepared, findings)
     elif isinstance(experiment, TrainExperiment):
@@ -92,6 +95,8 @@ def prepare(experiment: Experiment, document: Document) -> Prepared:
     elif isinstance(experiment, EvaluateExperiment):
         prepared.evaluators = _evaluators(experiment.evaluators, space, ("evaluators",), findings)
         _note_missing(experiment.table.path, "the table", prepared)
+    elif isinstance(experiment, FewLabelsExperiment):
+        _prepare_few_labels(experiment, prepared, findings)
     else:
         _prepare_benchmark(experiment, findings)
     if findings.problems:
@@ -184,18 +189,41 @@ def _check_metrics(experiment: SearchExperiment, evaluators: Sequence[Evaluator]
 def _prepare_train(experiment: TrainExperiment, prepared: Prepared, findings: Findings) -> None:
     from nasrlm.rlm import RLMConfig, TrainConfig
 
-    columns: dict[str, Any] = experiment.table.metrics
-    names = [scaled.metric for scaled in columns.values()]
-    for column, scaled in columns.items():
-        if names.count(scaled.metric) > 1 or scaled.metric in experiment.costs:
-            message = f"the metric {scaled.metric!r} is given twice (columns and costs). Keep one of them."
-            findings.problems.append(Problem(("table", "metrics", column), message))
+    _check_columns(experiment.table, experiment.costs, findings)
     findings.attempt(("model",), lambda: RLMConfig.from_dict(experiment.model))
     findings.attempt(("train",), lambda: TrainConfig.from_dict(experiment.train))
-    for key, where in (("metrics", "model"), ("seed", "train"), ("seed", "model")):
-        if key in getattr(experiment, where):
-            instead = "table.metrics and costs" if key == "metrics" else "the experiment's seed"
-            findings.problems.append(Problem((where, key), f"is not set here: {instead} decides."))
+    _check_decided({"model": experiment.model, "train": experiment.train}, findings)
+    _note_missing(experiment.table.path, "the table", prepared)
+
+
+def _check_columns(table: TableSpec, costs: Sequence[str], findings: Findings) -> None:
+    names = [scaled.metric for scaled in table.metrics.values()]
+    for column, scaled in table.metrics.items():
+        if names.count(scaled.metric) > 1 or scaled.metric in costs:
+            message = f"the metric {scaled.metric!r} is given twice (columns and costs). Keep one of them."
+            findings.problems.append(Problem(("table", "metrics", column), message))
+
+
+def _check_decided(options: Mapping[str, Mapping[str, Any]], findings: Findings) -> None:
+    """Metrics and seeds are the experiment's to say."""
+    for where, given in options.items():
+        for key, instead in (("metrics", "table.metrics and costs"), ("seed", "the experiment's seed")):
+            if key in given:
+                findings.problems.append(Problem((*where.split("."), key), f"is not set here: {instead} decides."))
+
+
+def _prepare_few_labels(experiment: FewLabelsExperiment, prepared: Prepared, findings: Findings) -> None:
+    from nasrlm.rlm import RLMConfig, TrainConfig
+
+    pretrain = experiment.pretrain
+    _check_columns(experiment.table, () if pretrain is None else pretrain.costs, findings)
+    trains = {"train": experiment.train, "head": experiment.head}
+    if pretrain is not None:
+        trains["pretrain.train"] = pretrain.train
+    findings.attempt(("model",), lambda: RLMConfig.from_dict(experiment.model))
+    for where, given in trains.items():
+        findings.attempt(tuple(where.split(".")), lambda options=given: TrainConfig.from_dict(options))  # type: ignore[misc]
+    _check_decided({"model": experiment.model, **trains}, findings)
     _note_missing(experiment.table.path, "the table", prepared)
 
 

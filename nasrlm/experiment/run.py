@@ -12,7 +12,7 @@ from nasrlm.experiment.load import load_document
 from nasrlm.experiment.paths import resolve_paths
 from nasrlm.experiment.prepare import Prepared, prepare
 from nasrlm.experiment.progress import Progress, silent
-from nasrlm.experiment.schema import Experiment
+from nasrlm.experiment.schema import VERBS, Experiment
 
 # kind -> module and function; modules load what they need only when their kind runs.
 _RUNNERS = {
@@ -20,6 +20,7 @@ _RUNNERS = {
     "train": ("run_train", "run_train"),
     "evaluate": ("run_evaluate", "run_evaluate"),
     "benchmark": ("run_benchmark", "run_benchmark"),
+    "few_labels": ("run_few_labels", "run_few_labels"),
 }
 
 
@@ -31,11 +32,11 @@ def run(
     Args:
         path: the YAML file.
         sets: changes such as `"study.n_trials=100"`.
-        kind: the only kind that will do (a verb runs its own kind); None = any.
+        kind: the verb whose kinds alone will do; None = any.
         progress: told about each step.
 
     Returns:
-        SearchRun, TrainRun, EvaluateRun or BenchmarkRun.
+        SearchRun, TrainRun, EvaluateRun, BenchmarkRun or FewLabelsRun.
     """
     experiment, prepared = _ready(path, sets, kind)
     module, function = _RUNNERS[experiment.kind]
@@ -58,11 +59,12 @@ def check(path: str | Path, sets: Sequence[str] = ()) -> tuple[Experiment, list[
 
 def _ready(path: str | Path, sets: Sequence[str], kind: str | None) -> tuple[Experiment, Prepared]:
     experiment, document = load_document(path, sets)
-    if kind is not None and experiment.kind != kind:
+    verb = VERBS.get(experiment.kind, experiment.kind)
+    if kind is not None and verb != kind:
         file, line = document.place(("kind",))
         raise ConfigError(
             f"is {experiment.kind!r}, but `nasrlm {kind}` runs the kind {kind!r}. "
-            f"Run it with: nasrlm {experiment.kind} {path}",
+            f"Run it with: nasrlm {verb} {path}",
             file=file,
             line=line,
             key="kind",

@@ -13,16 +13,16 @@ from nasrlm.datasets import Table, graph_groups, load_split, unseen_graphs
 from nasrlm.errors import MetricError, TableError
 from nasrlm.evaluators import evaluate_all
 from nasrlm.experiment.files import write_atomic, write_csv, write_text
-from nasrlm.experiment.labels import load_labels, with_costs
+from nasrlm.experiment.labels import Split, load_labels, with_costs
 from nasrlm.experiment.model_card import markdown_table
 from nasrlm.experiment.prepare import Prepared
 from nasrlm.experiment.progress import Progress, Step
 from nasrlm.experiment.run_folder import open_run_folder
 from nasrlm.experiment.schema import EvaluateExperiment
-from nasrlm.experiment.scores import SHOWN, score_rows
+from nasrlm.experiment.scores import score_rows, scored, shown
 from nasrlm.graph import COST_METRICS
 
-FREE = ("outputs", "description", "tags")
+FREE = ("outputs", "baselines", "description", "tags")
 TEST = "test"
 
 
@@ -56,7 +56,7 @@ class EvaluateRun:
 
     def table(self) -> pd.DataFrame:
         """The scores in few columns, for people."""
-        return self.scores[list(SHOWN)]
+        return shown(self.scores)
 
 
 def run_evaluate(experiment: EvaluateExperiment, prepared: Prepared, progress: Progress) -> EvaluateRun:
@@ -75,32 +75,33 @@ def run_evaluate(experiment: EvaluateExperiment, prepared: Prepared, progress: P
         )
     table = with_costs(table, [cost for cost in COST_METRICS if cost in given])
     wanted = [metric for metric in table.metrics if metric in given]
-    train, test = _parts(experiment, table)
+    split = _parts(experiment, table)
+    rows = scored(split)
     folder = open_run_folder(experiment.outputs.folder, experiment.model_dump(by_alias=True, exclude_none=True), FREE)
-    progress(Step("predict", 0, len(test)))
-    predicted = evaluate_all(prepared.evaluators, [table.architectures[i] for i in test], wanted)
-    progress(Step("predict", len(test), len(test)))
+    progress(Step("predict", 0, len(rows)))
+    predicted = evaluate_all(prepared.evaluators, [table.architectures[i] for i in rows], wanted)
+    progress(Step("predict", len(rows), len(rows)))
     groups = graph_groups(table.architectures)
-    scores = score_rows(table, train, test, predicted, groups, experiment.seed)
-    done = EvaluateRun(
-        experiment.name, folder.path, scores, len(test), len(unseen_graphs(groups, train, test))
-    )
-    _write(done, table, test, predicted[wanted])
-    folder.log("done", rows=len(test))
+    scores = score_rows(table, split, predicted, groups, experiment.seed, baselines=experiment.baselines)
+    unseen = unseen_graphs(groups, split["train"], split[TEST])
+    done = EvaluateRun(experiment.name, folder.path, scores, len(split[TEST]), len(unseen))
+    _write(done, table, split[TEST], predicted[wanted].iloc[: len(split[TEST])])
+    folder.log("done", rows=len(split[TEST]))
     return done
 
 
-def _parts(experiment: EvaluateExperiment, table: Table) -> tuple[np.ndarray, np.ndarray]:
-    """Positions that were trained on (empty if not known) and positions to score."""
+def _parts(experiment: EvaluateExperiment, table: Table) -> Split:
+    """Positions that were trained on (none if not known), positions to score, and their copies."""
+    nothing = np.array([], dtype=np.int64)
     if experiment.split is None:
-        return np.array([], dtype=np.int64), np.arange(len(table))
+        return {"train": nothing, TEST: np.arange(len(table))}
     split = load_split(experiment.split, table)
     if TEST not in split:
         raise TableError(
             f"{experiment.split} has no part {TEST!r}, only {', '.join(split)}. "
             "Give the split.json that training wrote."
         )
-    return split.get("train", np.array([], dtype=np.int64)), split[TEST]
+    return {"train": nothing, **split}
 
 
 def _write(done: EvaluateRun, table: Table, test: np.ndarray, predicted: pd.DataFrame) -> None:

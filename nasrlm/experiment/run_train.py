@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,11 @@ from nasrlm.experiment.prepare import Prepared
 from nasrlm.experiment.progress import Progress, Step
 from nasrlm.experiment.run_folder import RunFolder, open_run_folder
 from nasrlm.experiment.schema import TrainExperiment
-from nasrlm.experiment.scores import SHOWN, score_rows
+from nasrlm.experiment.scores import score_rows, scored, shown
 from nasrlm.rlm import RegressionLM, RLMConfig, TrainConfig
 
 CHECKPOINT, TRAINING, SPLIT, SCORES = "checkpoint", "training", "split.json", "scores.csv"
-FREE = ("outputs", "description", "tags")
+FREE = ("outputs", "baselines", "description", "tags")
 _FINE_TUNE = {"epochs": 30, "learning_rate": 5e-4}  # gentler, unless the experiment says otherwise
 
 
@@ -57,7 +57,7 @@ class TrainRun:
 
     def table(self) -> pd.DataFrame:
         """The scores in few columns, for people."""
-        return self.scores[list(SHOWN)]
+        return shown(self.scores)
 
 
 def run_train(experiment: TrainExperiment, prepared: Prepared, progress: Progress) -> TrainRun:
@@ -77,14 +77,22 @@ def run_train(experiment: TrainExperiment, prepared: Prepared, progress: Progres
     split = split_rows(table, experiment.split, experiment.seed, groups)
     folder = open_run_folder(experiment.outputs.folder, resolved, FREE)
     checkpoint = folder.path / CHECKPOINT
-    if (folder.path / SCORES).is_file() and (checkpoint / "config.json").is_file():
-        scores = pd.read_csv(folder.path / SCORES)
+    if (scores := _finished(folder, experiment.baselines)) is not None:
         return TrainRun(experiment.name, checkpoint, scores, len(split["train"]), len(split["test"]))
     folder.log("resume" if folder.resumed else "start", kind="train", rows=len(table), notes=list(table.notes))
     try:
         model = _fit(experiment, table, split, folder, progress)
-        predicted = model.predict([table.architectures[i] for i in split["test"]])
-        scores = score_rows(table, split["train"], split["test"], predicted, groups, experiment.seed)
+        predicted = model.predict([table.architectures[i] for i in scored(split)])
+        scores = score_rows(
+            table,
+            split,
+            predicted,
+            groups,
+            experiment.seed,
+            baselines=experiment.baselines,
+            config=model.config,
+            settings=_settings(experiment.train, experiment.seed),
+        )
     except BaseException as error:
         folder.log("stopped", reason=type(error).__name__, message=str(error))
         raise
@@ -96,13 +104,25 @@ def run_train(experiment: TrainExperiment, prepared: Prepared, progress: Progres
     return TrainRun(experiment.name, checkpoint, scores, len(split["train"]), len(split["test"]))
 
 
+def _finished(folder: RunFolder, baselines: Sequence[str]) -> pd.DataFrame | None:
+    """The scores of a run that is done; a baseline asked for since then makes it go on."""
+    if not (folder.path / SCORES).is_file() or not (folder.path / CHECKPOINT / "config.json").is_file():
+        return None
+    scores = pd.read_csv(folder.path / SCORES)
+    return scores if all(f"{name}_rho" in scores for name in baselines) else None
+
+
+def _settings(options: Mapping[str, Any], seed: int) -> TrainConfig:
+    return dataclasses.replace(TrainConfig.from_dict(options), seed=seed)
+
+
 def _fit(
     experiment: TrainExperiment, table: Table, split: Split, folder: RunFolder, progress: Progress
 ) -> RegressionLM:
     given = experiment.train if experiment.init is None else {**_FINE_TUNE, **experiment.train}
-    settings = dataclasses.replace(TrainConfig.from_dict(given), seed=experiment.seed)
     rows = np.asarray(split["train"])
     inputs, values = [table.architectures[i] for i in rows], table.values.iloc[rows]
+    settings = _settings(given, experiment.seed)
     work: dict[str, Any] = {"train": settings, "folder": folder.path / TRAINING, "progress": _told(progress)}
     if experiment.init is not None:
         return RegressionLM.from_pretrained(experiment.init).fine_tune(inputs, values, **work)

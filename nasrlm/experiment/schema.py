@@ -11,12 +11,15 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 SCHEMA = "nasrlm/experiment@1"
-KINDS = ("search", "train", "evaluate", "benchmark")
+KINDS = ("search", "train", "evaluate", "benchmark", "few_labels")
+VERBS = {"few_labels": "benchmark"}  # kind -> the verb that runs it, where it has another name
 METRIC_PATTERN = r"^[A-Za-z0-9_.\-]+(/[A-Za-z0-9_.\-]+)?$"
 
 Scalar = str | int | float | bool
 Metric = Annotated[str, Field(pattern=METRIC_PATTERN, description="the name of a metric, such as accuracy/cifar10")]
 Options = dict[str, Any]
+Cost = Literal["params", "macs", "activation_bytes", "depth"]
+Baseline = Literal["macs", "forest", "head"]
 PlotFormat = Literal["png", "svg", "html"]
 
 
@@ -189,13 +192,17 @@ class TrainExperiment(BaseExperiment):
     kind: Literal["train"]
     space: SpaceSpec
     table: TableSpec
-    costs: list[Literal["params", "macs", "activation_bytes", "depth"]] = Field(
+    costs: list[Cost] = Field(
         default_factory=list, description="free metrics to learn too, counted on the networks themselves"
     )
     split: SplitSpec = SplitSpec()
     init: str | None = Field(default=None, description="a checkpoint to fine-tune: a shipped name or a folder")
     model: Options = Field(default_factory=dict, description="fields of RLMConfig")
     train: Options = Field(default_factory=dict, description="fields of TrainConfig")
+    baselines: list[Baseline] = Field(
+        default=["macs", "forest"],
+        description="a list of macs, forest, head (a regression head on the same encoder; costs a training)",
+    )
     outputs: TrainOutputs
 
 
@@ -208,6 +215,10 @@ class EvaluateExperiment(BaseExperiment):
     table: TableSpec
     split: str | None = Field(
         default=None, description="held-out rows to score: the split.json that training wrote; null = all rows"
+    )
+    baselines: list[Baseline] = Field(
+        default=["macs", "forest"],
+        description="a list of macs, forest, head (a regression head on the same encoder; costs a training)",
     )
     outputs: FolderOutputs
 
@@ -229,10 +240,46 @@ class BenchmarkExperiment(BaseExperiment):
     outputs: FolderOutputs
 
 
-Experiment = SearchExperiment | TrainExperiment | EvaluateExperiment | BenchmarkExperiment
+class PretrainSpec(Part):
+    """What a model learns before it sees a label: costs of every network of the table, counted on the networks."""
+
+    costs: list[Cost] = Field(
+        default=["params", "macs", "activation_bytes", "depth"], min_length=1, description="a list of costs"
+    )
+    train: Options = Field(default_factory=dict, description="fields of TrainConfig")
+
+
+class ReserveSpec(Part):
+    """Rows (with all their isomorphic copies) that settings are chosen on; otherwise neither trained on nor scored."""
+
+    rows: int = Field(ge=2, description="rows, at least so many")
+    use: bool = Field(default=False, description="true: train and score on these rows alone, to choose settings")
+
+
+class FewLabelsExperiment(BaseExperiment):
+    """kind: few_labels. How well predictors rank a table from a few labels; `nasrlm benchmark` runs it."""
+
+    kind: Literal["few_labels"]
+    space: SpaceSpec
+    table: TableSpec
+    labels: list[Annotated[int, Field(ge=2)]] = Field(min_length=1, description="a list of training architectures")
+    seeds: int = Field(default=3, ge=1, description="how often each is repeated with other training rows")
+    test: int | None = Field(default=None, ge=2, description="score so many rows; null = all that are not trained on")
+    reserve: ReserveSpec | None = None
+    members: int = Field(default=1, ge=1, description="models whose predictions are averaged")
+    pretrain: PretrainSpec | None = None
+    model: Options = Field(default_factory=dict, description="fields of RLMConfig")
+    train: Options = Field(default_factory=dict, description="fields of TrainConfig")
+    head: Options = Field(default_factory=dict, description="fields of TrainConfig for the regression head")
+    baselines: list[Baseline] = Field(default=["macs", "forest", "head"], description="a list of macs, forest, head")
+    outputs: FolderOutputs
+
+
+Experiment = SearchExperiment | TrainExperiment | EvaluateExperiment | BenchmarkExperiment | FewLabelsExperiment
 MODELS: dict[str, type[BaseExperiment]] = {
     "search": SearchExperiment,
     "train": TrainExperiment,
     "evaluate": EvaluateExperiment,
     "benchmark": BenchmarkExperiment,
+    "few_labels": FewLabelsExperiment,
 }

@@ -116,10 +116,11 @@ def test_a_checkpoint_has_its_files_split_and_card(place: Path) -> None:
     names = {file.name for file in checkpoint.iterdir()}
     assert names == {"config.json", "model.safetensors", "tokenizer.model", "README.md", "split.json"}
     split = json.loads((checkpoint / "split.json").read_text(encoding="utf-8"))["parts"]
-    assert len(split["test"]) >= 40
-    assert sorted([*split["test"], *split["train"]]) == list(range(144))
+    assert len(split["test"]) == 40
+    assert sorted([*split["test"], *split["copies"], *split["train"]]) == list(range(144))
     texts = [to_text(a) for a in get_space("tiny").enumerate()]
-    assert not {texts[i] for i in split["test"]} & {texts[i] for i in split["train"]}
+    assert len({texts[i] for i in split["test"]}) == 40
+    assert not {texts[i] for i in [*split["test"], *split["copies"]]} & {texts[i] for i in split["train"]}
     card = (checkpoint / "README.md").read_text(encoding="utf-8")
     assert f"nasrlm train {place / 'train.yaml'}" in card
     assert "| accuracy/toy | 40 |" in card
@@ -146,7 +147,8 @@ def test_a_finished_training_only_reports(place: Path, capsys: pytest.CaptureFix
     before = weights.stat().st_mtime_ns
     summary = json_of(capsys, "train", str(place / "train.yaml"), "--json")
     assert weights.stat().st_mtime_ns == before
-    assert (summary["train_rows"] + summary["test_rows"], summary["test_rows"]) == (144, 40)
+    copies = json.loads((place / "out" / "checkpoint" / "split.json").read_text(encoding="utf-8"))["parts"]["copies"]
+    assert (summary["train_rows"], summary["test_rows"]) == (144 - 40 - len(copies), 40)
 
 
 def test_a_killed_training_goes_on_and_gives_the_same_model(place: Path, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from nasrlm.datasets import (
     Table,
     device_labels,
     graph_groups,
+    hold_out_networks,
     load_split,
     load_table,
     save_split,
@@ -78,6 +79,22 @@ def test_groups_never_straddle_and_parts_reach_their_size() -> None:
         split_by_graph(table(), {"test": 30}, seed=0, groups=groups[:-1])
     with pytest.raises(TableError, match="'b' of the split stays empty"):
         split_by_graph(table(), {"a": 10, "b": 10}, seed=0, groups=np.zeros(100, dtype=int))
+
+
+def test_networks_are_held_out_one_row_each_and_their_copies_with_them() -> None:
+    groups = np.minimum(np.arange(100), 30)  # thirty single rows and one network with seventy
+    held: set[int] = set()
+    for seed in range(20):
+        split = hold_out_networks(table(), 10, seed, groups=groups)
+        assert sorted(np.concatenate(list(split.values()))) == list(range(100))
+        assert len(split["test"]) == len(set(groups[split["test"]])) == 10
+        assert set(groups[split["copies"]]) <= set(groups[split["test"]])
+        assert not set(groups[split["train"]]) & set(groups[split["test"]])
+        assert len(split["copies"]) == (69 if 30 in groups[split["test"]] else 0)
+        held.update(split["test"].tolist())
+    assert len([row for row in held if row >= 30]) > 1, "the row that stands for a network is drawn"
+    with pytest.raises(TableError, match="31 networks out of 31"):
+        hold_out_networks(table(), 31, 0, groups=groups)
 
 
 def test_isomorphic_networks_stay_together() -> None:
