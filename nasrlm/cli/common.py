@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from nasrlm.experiment.progress import Progress, Step
 
 WIDTH = 80  # of tables where no terminal says otherwise
-_SHORT = 24  # cells up to here are not broken, such as the ids of architectures
+_SHORT = 24  # words up to here are not broken, such as the ids of architectures
+_BETWEEN = 3  # columns of a terminal between two of a table
 _LONG_HEADER = 12  # headers from here on are broken behind the slash of a metric
 
 Experiment = Annotated[str, typer.Argument(metavar="EXPERIMENT.yaml", help="The experiment file.", show_default=False)]
@@ -65,17 +66,26 @@ def out_table(rows: Sequence[Mapping[str, Any]], *, title: str = "", columns: Se
 
     names = list(columns or dict.fromkeys(name for row in rows for name in row))
     table = Table(box=box.SIMPLE_HEAD, title=title or None, title_justify="left", title_style="", pad_edge=False)
+    console = _console(sys.stdout)
+    widths = {name: max((len(cell(row.get(name))) for row in rows), default=0) for name in names}
+    roomy = sum(widths.values()) + _BETWEEN * len(names) <= console.width
     for name in names:
         number = all(isinstance(row.get(name), int | float) for row in rows)
-        short = number or max((len(cell(row.get(name))) for row in rows), default=0) <= _SHORT
-        header = Text(name.replace("/", "/\n") if len(name) > _LONG_HEADER else name)
-        table.add_column(header, justify="right" if number else "left", overflow="fold", no_wrap=short)
+        # Numbers stay whole, short words too where there is room; longer words and headers give way.
+        kept = widths[name] if number or (roomy and widths[name] <= _SHORT) else None
+        table.add_column(Text(_header(name)), justify="right" if number else "left", overflow="fold", min_width=kept)
     for row in rows:
         table.add_row(*(Text(cell(row.get(name))) for name in names))
-    console = _console(sys.stdout)
     with console.capture() as drawn:
         console.print(table)
     out("\n".join(line.rstrip() for line in drawn.get().splitlines()).rstrip() + "\n")
+
+
+def _header(name: str) -> str:
+    """A column's name, broken where it should be: behind the slash of a metric, at underscores elsewhere."""
+    if "/" not in name:
+        return name.replace("_", " ")
+    return name.replace("/", "/\n") if len(name) > _LONG_HEADER else name
 
 
 def out_frame(frame: pd.DataFrame, *, title: str = "") -> None:

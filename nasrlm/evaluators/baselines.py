@@ -1,4 +1,4 @@
-"""What a learned predictor must beat: MACs alone, and a random forest on operator counts.
+"""What a learned predictor must beat: MACs alone, a random forest on operator counts, a regression head.
 
 MACs alone rank the latencies of NAS-Bench-201 at a rho of .79 (BENCHMARKS.md, "Traps"), so a rho without this
 baseline beside it says little.
@@ -6,18 +6,24 @@ baseline beside it says little.
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from nasrlm.datasets import RankScores, Table, rank_scores
+from nasrlm.datasets import Table, rank_scores
 from nasrlm.evaluators.protocol import value_frame
 from nasrlm.graph import as_graph, costs
 from nasrlm.spaces import Architecture
 
-BASELINES = ("macs", "forest")
+if TYPE_CHECKING:
+    from nasrlm.rlm import RegressionLM, RLMConfig, TrainConfig
+
+BASELINES = ("macs", "forest", "head")
+USUAL = ("macs", "forest")  # those that cost no training of a network
 
 
 def macs_baseline(architectures: Sequence[Architecture], metrics: Sequence[str]) -> pd.DataFrame:
@@ -61,7 +67,8 @@ def forest_baseline(
     """
     from sklearn.ensemble import RandomForestRegressor  # half a second to load
 
-    counts = operator_counts([table.architectures[i] for i in (*train, *test)]).to_numpy()
+    networks = [table.architectures[i] for i in (*train, *test)]
+    counts = operator_counts(networks if len(train) else []).to_numpy()
     learn, ask = counts[: len(train)], counts[len(train) :]
     columns: dict[str, np.ndarray] = {}
     for metric in metrics:
@@ -74,6 +81,44 @@ def forest_baseline(
     return value_frame([table.architectures[i] for i in test], columns)
 
 
+def head_baseline(
+    table: Table,
+    train: np.ndarray,
+    test: np.ndarray,
+    metrics: Sequence[str],
+    config: RLMConfig | None = None,
+    settings: TrainConfig | None = None,
+    *,
+    init: RegressionLM | None = None,
+) -> pd.DataFrame:
+    """A regression head on the RLM's own encoder, trained on the same rows (`RegressionHead`).
+
+    Args:
+        table: architectures and their values.
+        train: positions to learn from.
+        test: positions to predict.
+        metrics: what to predict.
+        config: shape of the encoder; its metrics do not count.
+        settings: how to train it.
+        init: a trained model whose tokenizer and encoder it starts from; None = from scratch.
+
+    Returns:
+        DataFrame like an evaluator's, one row a test position; NaN where nothing could be learnt.
+    """
+    from nasrlm.rlm import RegressionHead, RLMConfig
+
+    labels = table.values[list(metrics)].iloc[train]
+    learnt = [metric for metric in metrics if labels[metric].notna().any()]
+    networks = [table.architectures[i] for i in test]
+    columns = {metric: np.full(len(test), np.nan) for metric in metrics}
+    if learnt and networks:
+        head = RegressionHead(dataclasses.replace(config or RLMConfig(), metrics=tuple(learnt)))
+        head.fit([table.architectures[i] for i in train], labels[learnt], init=init, train=settings)
+        found = head.predict(networks)
+        columns |= {metric: found[metric].to_numpy() for metric in learnt}
+    return value_frame(networks, columns)
+
+
 def baseline_scores(
     table: Table,
     train: np.ndarray,
@@ -82,33 +127,37 @@ def baseline_scores(
     *,
     seed: int = 0,
     trees: int = 100,
+    baselines: Sequence[str] = USUAL,
+    config: RLMConfig | None = None,
+    settings: TrainConfig | None = None,
 ) -> pd.DataFrame:
     """Rank correlations of the baselines on the test rows, to stand beside a predictor's.
 
     Args:
         table: architectures and their values.
-        train: positions the forest learns from (MACs learn nothing).
+        train: positions the forest and the head learn from (MACs learn nothing).
         test: positions to score.
         metrics: default all of the table.
         seed: of the forest.
         trees: how many trees it has.
+        baselines: which, of "macs", "forest" and "head" (which costs a training).
+        config: shape of the head's encoder.
+        settings: how the head is trained.
 
     Returns:
-        DataFrame, one row a metric, columns n, macs_rho, macs_tau, forest_rho, forest_tau.
+        DataFrame, one row a metric, columns n, then rho and tau of each baseline, such as macs_rho, macs_tau.
     """
     wanted = list(table.metrics if metrics is None else metrics)
     true = table.values.iloc[test]
-    predictions = {
-        "macs": macs_baseline([table.architectures[i] for i in test], wanted),
-        "forest": forest_baseline(table, train, test, wanted, seed, trees),
+    ways = {
+        "macs": lambda: macs_baseline([table.architectures[i] for i in test], wanted),
+        "forest": lambda: forest_baseline(table, train, test, wanted, seed, trees),
+        "head": lambda: head_baseline(table, train, test, wanted, config, settings),
     }
-    scores = {m: {b: _scores(true[m], predictions[b][m]) for b in BASELINES} for m in wanted}
-    rows = [
-        {"n": s["macs"].n} | {f"{b}_{k}": getattr(s[b], k) for b in BASELINES for k in ("rho", "tau")}
-        for s in scores.values()
-    ]
-    return pd.DataFrame(rows, index=pd.Index(wanted, name="metric"))
-
-
-def _scores(true: pd.Series, predicted: pd.Series) -> RankScores:
-    return rank_scores(true.to_numpy(), predicted.to_numpy())
+    scores = pd.DataFrame({"n": true[wanted].notna().sum()}).rename_axis("metric")
+    for name in baselines:
+        predicted = ways[name]()
+        found = {metric: rank_scores(true[metric].to_numpy(), predicted[metric].to_numpy()) for metric in wanted}
+        scores[f"{name}_rho"] = [found[metric].rho for metric in wanted]
+        scores[f"{name}_tau"] = [found[metric].tau for metric in wanted]
+    return scores

@@ -46,7 +46,8 @@ def model_card(
         "rho is Spearman's rank correlation, tau Kendall's tau-b, both of the median prediction. *unseen* counts only "
         "rows whose network, in any isomorphic form, was not trained on; *all* counts the held-out copies of the test "
         "networks too, so that a network with many copies weighs much. *MACs* ranks by MACs alone, *forest* is a "
-        "random forest on operator counts trained on the same rows, *head* a regression head on the same encoder.",
+        "random forest on operator counts trained on the same rows"
+        + (", *head* a regression head on the same encoder." if "head_rho" in scores else "."),
         markdown_table(_table(scores)),
         "## Use",
         '    from nasrlm import RegressionLM, get_space\n\n'

@@ -31,8 +31,8 @@ def score_rows(
 
     Args:
         table: true values.
-        split: positions: "train" (baselines learn from them; none = those that learn are NaN), "test" (scored), "copies" (equal to
-            a test row; scored only together with the test rows).
+        split: positions: "train" (baselines learn from them; none = those that learn are NaN), "test" (scored),
+            "copies" (equal to a test row; scored only together with the test rows).
         predicted: one row a position of `scored(split)`; metrics as columns.
         groups: one label a row of the table, equal for equal networks.
         seed: of the forest.

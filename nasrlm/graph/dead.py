@@ -67,6 +67,8 @@ class DeadWork:
         Args:
             position: line of each living node.
         """
+        if all(self._used) and len(set(self._values)) == len(self._values):
+            return []
         anchors: list[int] = []
         moved: list[bool] = []
         found = []

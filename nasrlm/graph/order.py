@@ -91,13 +91,20 @@ def _ordered_operands(
         joins = [n for n in block if live[n].op.spec.commutative]
         if not joins:
             continue
-        colour: dict[int, Any] = {n: live[n].op.text for n in block}
-        colour[cut] = ""
+        colour: dict[int, Any] = {}
+        for x in {x for n in joins for x in live[n].operands}:
+            colour[x] = ("",) if x == cut else _near(live, x, cut)
         if any(_tied(live[n].operands, colour) for n in joins):
             colour = _refine(live, block, cut, joins, hanging())
         for n in joins:
             ordered[n] = sorted(live[n].operands, key=colour.__getitem__)
     return ordered
+
+
+def _near(live: Nodes, n: int, cut: int) -> tuple[str, ...]:
+    """A node's words and those of its operands: what `_refine` looks at first, and mostly enough."""
+    words = ["" if x == cut else live[x].op.text for x in live[n].operands]
+    return (live[n].op.text, *(sorted(words) if live[n].op.spec.commutative else words))
 
 
 def _blocks(live: Nodes, roots: list[int]) -> Iterable[tuple[list[int], int]]:
@@ -109,7 +116,8 @@ def _blocks(live: Nodes, roots: list[int]) -> Iterable[tuple[list[int], int]]:
     for i in range(len(numbers) - 1, -1, -1):
         if lowest >= i:
             ends.append(i)
-        lowest = min([lowest, *(place.get(x, -1) for x in live[numbers[i]].operands)])
+        for x in live[numbers[i]].operands:
+            lowest = min(lowest, place.get(x, -1))
     start, cut = 0, INPUT
     for end in [*reversed(ends), len(numbers) - 1]:
         if end >= start:

@@ -23,6 +23,7 @@ from nasrlm.rlm.inputs import as_frame, encode_texts, metric_indices, read_input
 from nasrlm.rlm.network import RLMNetwork
 from nasrlm.rlm.precision import resolve
 from nasrlm.rlm.scores import score_table
+from nasrlm.rlm.tasks import NumberTask
 from nasrlm.rlm.training import Job, Progress, train_network
 from nasrlm.rlm.work import Work, plan_work
 from nasrlm.tokens import NumberTokens, TextTokenizer
@@ -355,7 +356,8 @@ class RegressionLM:
             held = make_examples(held_texts, held_labels, self.tokenizer, self.config)
         path = None if folder is None else make_folder(folder)
         self._reader = None
-        job = Job(self.network, self.tokenizer, self.numbers, examples, held, train, path, progress)
+        task = NumberTask(self.config, self.numbers, train)
+        job = Job(self.network, self.tokenizer, task, examples, held, train, path, progress)
         log = train_network(job)
         self.notes = {"rows": len(examples), "train": train.to_dict(), "validation": log[-1] if log else {}}
         return self

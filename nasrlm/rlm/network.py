@@ -189,15 +189,19 @@ class RLMNetwork(nn.Module):
             lengths: (B,) tokens of each text.
             rng: draws of dropout; None = evaluation.
         """
+        x, mask = self.read(ids, lengths, rng)
+        pairs = [cast(DecoderLayer, layer).memory(x) for layer in self.decoder]
+        return Memory([k for k, _ in pairs], [v for _, v in pairs], mask)
+
+    def read(self, ids: Tensor, lengths: Tensor, rng: torch.Generator | None = None) -> tuple[Tensor, Tensor | None]:
+        """What the encoder makes of texts, (B, L, D), and the mask of padding; arguments as for `encode`."""
         x = self.text(ids)
         drop = Drop(self.config.dropout, rng)
         mask = padding_mask(lengths, ids.shape[1], x)
         rotary = rotary_table(ids.shape[1], 0, self.config.width // self.config.heads, x)
         for layer in self.encoder:
             x = layer(x, rotary, mask, drop)
-        x = self.encoder_norm(x)
-        pairs = [cast(DecoderLayer, layer).memory(x) for layer in self.decoder]
-        return Memory([k for k, _ in pairs], [v for _, v in pairs], mask)
+        return self.encoder_norm(x), mask
 
     def decode(
         self,

@@ -97,7 +97,7 @@ def fingerprint(job: Job) -> str:
     """SHA-256 of all that decides the result, first weights included."""
     digest = hashlib.sha256()
     settings = {**job.train.to_dict(), "checkpoint_seconds": 0}
-    digest.update(json.dumps([settings, job.network.config.to_dict(), job.numbers.to_dict()]).encode())
+    digest.update(json.dumps([settings, *job.task.identity]).encode())
     digest.update(job.tokenizer.to_bytes())
     for weight in job.network.parameters():
         digest.update(weight.detach().numpy().tobytes())

@@ -17,18 +17,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from nasrlm.errors import RunError
-from nasrlm.rlm.batches import Examples, draw_targets, draw_texts, epoch_batches, grammar_mask, pad
+from nasrlm.rlm.batches import Examples, draw_texts, epoch_batches, pad
 from nasrlm.rlm.config import TrainConfig
-from nasrlm.rlm.decoding import number_loss
-from nasrlm.rlm.network import RLMNetwork
 from nasrlm.rlm.precision import resolve
-from nasrlm.rlm.predicting import predict_quantiles, validation_loss
 from nasrlm.rlm.scores import score_table
 from nasrlm.rlm.state import fingerprint, load_state, save_state
-from nasrlm.tokens import NumberTokens, TextTokenizer
+from nasrlm.rlm.tasks import Draws, Task
+from nasrlm.tokens import TextTokenizer
 
 Progress = Callable[[dict[str, Any]], None]
 
@@ -52,8 +50,8 @@ class Run:
         stale: validations since then.
     """
 
-    master: RLMNetwork
-    worker: RLMNetwork
+    master: nn.Module
+    worker: nn.Module
     optimizer: torch.optim.Optimizer
     mean: list[Tensor]
     best: list[Tensor] = field(default_factory=list)
@@ -67,9 +65,9 @@ class Run:
 class Job:
     """What is trained, on what, and how."""
 
-    network: RLMNetwork
+    network: nn.Module
     tokenizer: TextTokenizer
-    numbers: NumberTokens
+    task: Task
     examples: Examples
     validation: Examples | None
     train: TrainConfig
@@ -139,8 +137,8 @@ def _start(job: Job) -> Run:
     return run
 
 
-def _optimizer(network: RLMNetwork, train: TrainConfig) -> torch.optim.Optimizer:
-    matrices = [p for n, p in network.named_parameters() if p.dim() > 1 and not n.startswith(("text.", "metric."))]
+def _optimizer(network: nn.Module, train: TrainConfig) -> torch.optim.Optimizer:
+    matrices = [p for n, p in network.named_parameters() if p.dim() > 1 and n.split(".")[-2] not in ("text", "metric")]
     chosen = {id(p) for p in matrices}
     others = [p for p in network.parameters() if id(p) not in chosen]
     groups = [{"params": matrices, "weight_decay": train.weight_decay}, {"params": others, "weight_decay": 0.0}]
@@ -153,9 +151,8 @@ def _step(job: Job, run: Run, rows: np.ndarray, steps: int) -> float:
     train, examples = job.train, job.examples
     rng = np.random.default_rng([train.seed, 2, run.step])
     drop_rng = torch.Generator().manual_seed(int(rng.integers(2**62)))
-    ids, lengths = pad(draw_texts(examples, rows, job.tokenizer, train.segmentation_sampling, rng))
-    targets = draw_targets(examples.labels[rows], job.numbers, train, rng)
-    loss = number_loss(run.worker, ids, lengths, targets, grammar_mask(job.numbers), drop_rng)
+    text = pad(draw_texts(examples, rows, job.tokenizer, train.segmentation_sampling, rng))
+    loss = job.task.loss(run.worker, text, examples.labels[rows], Draws(rng, drop_rng))
     value = float(loss.detach())
     if not math.isfinite(value):
         raise RunError(
@@ -208,12 +205,12 @@ def _validate(job: Job, run: Run) -> dict[str, float]:
     network = copy.deepcopy(run.worker)
     for into, weight in zip(network.parameters(), weights, strict=True):
         into.copy_(weight)
-    loss = validation_loss(network, job.numbers, job.validation)
+    loss = job.task.validation_loss(network, job.validation)
     found = {"validation_loss": loss}
     score = -loss
     if len(job.validation) >= _RANK_FROM:
-        medians = predict_quantiles(network, job.numbers, job.validation.ids, levels=(0.5,))[:, :, 0]
-        rhos = score_table(job.validation.labels, medians, network.config.metrics)["rho"].to_dict()
+        points = job.task.points(network, job.validation)
+        rhos = score_table(job.validation.labels, points, job.task.metrics)["rho"].to_dict()
         found |= {f"validation_rho/{m}": rho for m, rho in rhos.items() if not math.isnan(rho)}
         known = [rho for rho in rhos.values() if not math.isnan(rho)]
         score = float(np.mean(known)) if known else score
