@@ -68,12 +68,15 @@ def out_table(rows: Sequence[Mapping[str, Any]], *, title: str = "", columns: Se
     table = Table(box=box.SIMPLE_HEAD, title=title or None, title_justify="left", title_style="", pad_edge=False)
     console = _console(sys.stdout)
     widths = {name: max((len(cell(row.get(name))) for row in rows), default=0) for name in names}
-    roomy = sum(widths.values()) + _BETWEEN * len(names) <= console.width
+    room = console.width - _BETWEEN * len(names) - 2
+    wide = sum(max(widths[name], *map(len, _header(name).split("\n"))) for name in names) > room
     for name in names:
         number = all(isinstance(row.get(name), int | float) for row in rows)
         # Numbers stay whole, short words too where there is room; longer words and headers give way.
-        kept = widths[name] if number or (roomy and widths[name] <= _SHORT) else None
-        table.add_column(Text(_header(name)), justify="right" if number else "left", overflow="fold", min_width=kept)
+        whole = number or (widths[name] <= _SHORT and sum(widths.values()) <= room)
+        header = Text(_header(name).replace(" ", "\n") if wide else _header(name))
+        kept = widths[name] if whole else None
+        table.add_column(header, justify="right" if number else "left", overflow="fold", min_width=kept)
     for row in rows:
         table.add_row(*(Text(cell(row.get(name))) for name in names))
     with console.capture() as drawn:

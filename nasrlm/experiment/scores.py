@@ -13,7 +13,7 @@ from nasrlm.experiment.labels import Split
 from nasrlm.rlm import RLMConfig, TrainConfig
 
 # Short column names for a table of 80 columns.
-SHOWN = ("metric", "n", "rho", "tau", "all_rho", "macs_rho", "forest_rho", "head_rho")
+SHOWN = ("metric", "rho", "tau", "all_rho", "macs_rho", "forest_rho", "head_rho")
 
 
 def score_rows(

@@ -76,7 +76,7 @@ def test_a_finished_training_gets_the_column_without_training_again(place: Path)
 def test_evaluate_shows_the_head(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(place / "train.yaml")
     assert main(["evaluate", str(place / "evaluate.yaml")]) == 0
-    assert "head_rho" in capsys.readouterr().out
+    assert "head" in capsys.readouterr().out
     scores = pd.read_csv(place / "evaluated" / "scores.csv")
     assert "forest_rho" not in scores
     assert scores["head_rho"].between(-1, 1).all()

@@ -17,7 +17,8 @@ import nasrlm
 
 BUILD = "import sys, setuptools.build_meta as b; b.build_wheel(sys.argv[1])"
 CORE = {
-    "matplotlib", "moocore", "networkx", "numpy", "onnx", "onnxruntime", "optuna", "pandas", "plotly", "pyarrow",
+    "matplotlib", "moocore", "networkx", "numpy", "onnx", "onnxruntime", "optuna", "pandas", "plotly", "protobuf",
+    "pyarrow",
     "pydantic", "rich", "ruamel.yaml", "safetensors", "scikit-learn", "scipy", "sentencepiece", "torch", "typer",
 }
 EXTRAS = {
