@@ -91,18 +91,18 @@ class GraphBuilder:
 
     def apply(self, op_: Op, *operands: int) -> int:
         """Append any operator; the named methods below are the usual way."""
-        here = len(self._ops)
-        for x in operands:
-            if not 0 <= x < here:
-                raise ExportError(f"operand {x} of '{op_.text}' is not a value of this builder (it has {here})")
+        shapes = self._shapes
+        here = len(shapes)
+        if operands and (min(operands) < 0 or max(operands) >= here):
+            raise ExportError(f"operands {operands} of '{op_.text}' are not all values of this builder (it has {here})")
         refs: tuple[int, ...]
         if len(operands) == 1:  # by far the most frequent case
-            shape, refs = self._shapes[operands[0]], (here - operands[0],)
-            if op_.spec.shape is not same:
-                shape = _shape_of(op_, shape)
+            (x,) = operands
+            refs = (here - x,)
+            shape = shapes[x] if op_.spec.shape is same else _shape_of(op_, shapes[x])
         else:
-            shape = _shape_of(op_, *[self._shapes[x] for x in operands])
             refs = tuple([here - x for x in operands])
+            shape = _shape_of(op_, *[shapes[x] for x in operands])
         self._ops.append(op_)
         self._refs.append(refs)
         self._shapes.append(shape)

@@ -22,7 +22,8 @@ from nasrlm.graph.ops import NO_OPERATION, Op, Shape
 from nasrlm.graph.ops import op as make
 from nasrlm.graph.order import CONSTANT, INPUT, LiveNode, emit
 
-_CUTS = frozenset({"add", "concat", "in"})
+_CUTS = frozenset({"add", "concat", "in", "bn"})
+"""Where a stretch may end: elsewhere, what belongs together (a convolution and its BatchNorm) would come apart."""
 
 
 @dataclass(frozen=True)
