@@ -32,6 +32,8 @@ Sets = Annotated[
         show_default=False,
     ),
 ]
+File = Annotated[str | None, typer.Option(metavar="FILE", help="More networks, one a line (.csv: the column arch).")]
+Space = Annotated[str | None, typer.Option(metavar="NAME", help="The strings' space; default: the one each fits.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from nasrlm.cli.common import Json, out, out_json, out_table, say
+from nasrlm.cli.common import File, Json, Space, out, out_json, out_table, say
 from nasrlm.cli.networks import describe, find_network, network_name, read_lines, tokenizer_of
 from nasrlm.errors import UsageError, unknown_name
 
@@ -20,12 +20,8 @@ def command(
         list[str] | None,
         typer.Argument(metavar="NETWORK", help="Architecture strings or .onnx files; - reads standard input."),
     ] = None,
-    file: Annotated[
-        str | None, typer.Option(metavar="FILE", help="More networks, one a line (.csv: the column arch).")
-    ] = None,
-    space: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The strings' space; default: the one each fits.")
-    ] = None,
+    file: File = None,
+    space: Space = None,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", metavar="PATH", help="A .txt or .onnx file, or a folder for many."),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nasrlm.cli.common import Json, out, out_json, say
+from nasrlm.cli.common import File, Json, Space, out, out_json, say
 from nasrlm.cli.networks import find_network, network_name, read_lines
 from nasrlm.errors import UsageError
 
@@ -23,12 +23,8 @@ def command(
     checkpoint: Annotated[
         str, typer.Option(metavar="NAME", help="A shipped checkpoint's name, or a folder.")
     ] = "nasbench201",
-    file: Annotated[
-        str | None, typer.Option(metavar="FILE", help="More networks, one a line (.csv: the column arch).")
-    ] = None,
-    space: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The strings' space; default: the one each fits.")
-    ] = None,
+    file: File = None,
+    space: Space = None,
     metrics: Annotated[
         str | None, typer.Option(metavar="A,B", help="The metrics, with commas; default: all it knows.")
     ] = None,

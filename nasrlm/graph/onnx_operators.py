@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -27,7 +27,8 @@ class State(Protocol):
     builder: GraphBuilder
     values: dict[str, int]
     constants: dict[str, Constant]
-    uses: Counter[str]
+    readers: defaultdict[str, list[tuple[str, int]]]
+    """Operator and operand position of every node that reads a value, by the value's name."""
     marks: dict[str, tuple[str, int, int]]
     """Values within a channel shuffle: "apart" or "turned", the value that is shuffled, groups."""
 
@@ -163,7 +164,7 @@ def _add(n: Node) -> Result:
 def _with_bias(n: Node, slot: int) -> Result:
     x = n.value(slot)
     ops = n.b._ops
-    if "bias" in ops[x].spec.index and n.reader.uses[n.proto.input[slot]] == 1:
+    if "bias" in ops[x].spec.index and len(n.reader.readers[n.proto.input[slot]]) == 1:
         ops[x] = ops[x].replace(bias=True)
         return x
     return n.b.add(x, n.value(1 - slot))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from os import PathLike, fspath
 
 import onnx
@@ -59,7 +59,10 @@ class _Reader:
         self.constants: dict[str, Constant] = {}
         self.marks: dict[str, tuple[str, int, int]] = {}
         self.proto = graph
-        self.uses: Counter[str] = Counter(name for node in graph.node for name in node.input)
+        self.readers: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
+        for node in graph.node:
+            for slot, name in enumerate(node.input):
+                self.readers[name].append((node.op_type, slot))
         for tensor in graph.initializer:
             self.constants[tensor.name] = content(tensor)
         for info in graph.input:
@@ -89,20 +92,12 @@ class _Reader:
 
     def _is_weight(self, name: str, dims: list[int | None]) -> bool:
         """A weight that is declared as an input: it stands in weight positions only."""
-        slots = (
-            [
-                slot >= _WEIGHT_SLOTS.get(node.op_type, 0 if node.op_type != "Add" or len(dims) != 1 else 1) > 0
-                for node in self.proto.node
-                for slot, used in enumerate(node.input)
-                if used == name
-            ]
-            if len(dims) != 4 or self._is_kernel(name)
-            else []
-        )
-        return bool(slots) and all(slots)
-
-    def _is_kernel(self, name: str) -> bool:
-        return any(node.op_type == "Conv" and name in list(node.input)[1:] for node in self.proto.node)
+        readers = self.readers[name]
+        if len(dims) == 4 and all(kind != "Conv" for kind, _ in readers):
+            return False  # an image that only looks like a weight
+        bias = 1 if len(dims) == 1 else 0
+        firsts = [(slot, bias if kind == "Add" else _WEIGHT_SLOTS.get(kind, 0)) for kind, slot in readers]
+        return bool(readers) and all(slot >= first > 0 for slot, first in firsts)
 
     def _node(self, position: int, node: onnx.NodeProto) -> None:
         where = f"node {node.name or position!r} ({node.op_type})"
