@@ -4,63 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import Any
 
-from nasrlm.errors import ExportError
+from nasrlm.errors import ExportError, unknown_name
+from nasrlm.graph.builder_args import Size, conv_op, hashable, paddings, pool_op, sizes
+from nasrlm.graph.dims import symbol
 from nasrlm.graph.graph import Graph
-from nasrlm.graph.ops import Op, Shape, op, relative_width, same, same_padding
+from nasrlm.graph.ops import Op, Shape, op, relative_width, same
+from nasrlm.graph.spec import DTYPES, FLOAT
 
-Size = int | Sequence[int]
+Dim = int | str
 
 
 @lru_cache(maxsize=65_536)
 def _shape_of(op_: Op, *shapes: Shape) -> Shape:
     return op_.spec.shape(op_, *shapes)
-
-
-def _tuple(value: Size, rank: int, what: str) -> tuple[int, ...]:
-    numbers = (value,) * rank if isinstance(value, int) else tuple(value)
-    if len(numbers) != rank or any(n < 1 for n in numbers):
-        raise ExportError(f"{what} {value!r} must be one positive integer or {rank} of them")
-    return numbers
-
-
-def _padding(value: Size | None, kernel: Shape, dilation: Shape) -> tuple[int, ...]:
-    if value is None:
-        return same_padding(kernel, dilation)
-    rank = len(kernel)
-    numbers = (value,) * rank if isinstance(value, int) else tuple(value)
-    if len(numbers) not in (rank, 2 * rank) or any(n < 0 for n in numbers):
-        raise ExportError(f"padding {value!r} must be one integer >= 0, {rank} or {2 * rank} (begins, then ends)")
-    return numbers * 2 if len(numbers) == rank else numbers
-
-
-@lru_cache(maxsize=65_536)
-def _conv_op(
-    rank: int,
-    channels: int,
-    out: int,
-    kernel: Size,
-    stride: Size,
-    padding: Size | None,
-    groups: int,
-    dilation: Size,
-    bias: bool,
-) -> Op:
-    k, s, d = (_tuple(v, rank, w) for v, w in ((kernel, "kernel"), (stride, "stride"), (dilation, "dilation")))
-    if out < 1 or groups < 1 or channels % groups or out % groups:
-        raise ExportError(f"a convolution cannot split {channels} input and {out} output channels into {groups} groups")
-    group_word = "dw" if groups == channels and groups > 1 else groups
-    return op("conv", relative_width(channels, out), k, s, d, _padding(padding, k, d), group_word, bias)
-
-
-@lru_cache(maxsize=4096)
-def _pool_op(name: str, rank: int, kernel: Size, stride: Size, padding: Size | None, ceil: bool, *more: bool) -> Op:
-    k, s = _tuple(kernel, rank, "kernel"), _tuple(stride, rank, "stride")
-    return op(name, k, s, _padding(padding, k, (1,) * rank), ceil, *more)
-
-
-def _hashable(value: Size | None) -> Size | None:
-    return value if value is None or isinstance(value, int) else tuple(value)
 
 
 class GraphBuilder:
@@ -84,10 +42,20 @@ class GraphBuilder:
         self._refs: list[tuple[int, ...]] = []
         self._shapes: list[Shape] = []
         self._outputs: list[int] = []
+        self._dtypes: list[Any] = []
+        self._symbols: dict[str, int] = {}
 
     def shape(self, x: int) -> Shape:
         """Shape of value `x`, batch first."""
         return self._shapes[x]
+
+    def dtype(self, x: int) -> Any:
+        """Element type of value `x`, such as "float32"."""
+        known = self._dtypes  # filled on demand: most networks never ask
+        for i in range(len(known), x + 1):
+            op_, given = self._ops[i], [known[i - r] for r in self._refs[i]]
+            known.append(op_.spec.dtype(op_, *given) if op_.spec.dtype else given[0])
+        return known[x]
 
     def apply(self, op_: Op, *operands: int) -> int:
         """Append any operator; the named methods below are the usual way."""
@@ -108,11 +76,28 @@ class GraphBuilder:
         self._shapes.append(shape)
         return here
 
-    def input(self, shape: Sequence[int], *, batch: int = 1) -> int:
-        """A network input of `shape` (without the batch: (channels, height, width))."""
-        if any(size < 1 for size in (batch, *shape)):
+    def input(self, shape: Sequence[Dim], *, batch: Dim = 1, dtype: str = FLOAT) -> int:
+        """A network input of `shape` (without the batch: (channels, height, width)).
+
+        A dimension is a number, or a name for one that is only known at run time ("height"); equal names, equal sizes.
+        """
+        dims = tuple(self._dimension(d) for d in (batch, *shape))
+        if any(isinstance(d, int) and d < 1 for d in dims):
             raise ExportError(f"input shape {tuple(shape)} (batch {batch}) must be positive")
-        return self.apply(op("in", (batch, *shape)))
+        if dtype not in DTYPES:
+            raise unknown_name("element type", dtype, DTYPES)
+        return self.apply(op("in", dims, dtype))
+
+    def _dimension(self, dim: Dim) -> Any:
+        return symbol(self._symbols.setdefault(dim, len(self._symbols))) if isinstance(dim, str) else dim
+
+    def weight(self, *shape: int) -> int:
+        """A learned tensor, such as position embeddings."""
+        return self.apply(op("weight", shape))
+
+    def constant(self, number: float, dtype: str = FLOAT) -> int:
+        """A known number."""
+        return self.apply(op("value", (number,), dtype, ()))
 
     def conv(
         self,
@@ -128,8 +113,8 @@ class GraphBuilder:
     ) -> int:
         """Convolution over all dimensions after the channels; `padding=None` keeps the size at stride 1."""
         shape = self._shapes[x]
-        sizes = (_hashable(kernel), _hashable(stride), _hashable(padding))
-        made = _conv_op(len(shape) - 2, shape[1], out, *sizes, groups, _hashable(dilation), bias)
+        sizes = (hashable(kernel), hashable(stride), hashable(padding))
+        made = conv_op(len(shape) - 2, shape[1], out, *sizes, groups, hashable(dilation), bias)
         return self.apply(made, x)
 
     def depthwise_conv(
@@ -138,6 +123,18 @@ class GraphBuilder:
         """Convolution with one group a channel."""
         channels = self._shapes[x][1]
         return self.conv(x, channels, kernel, stride, groups=channels, dilation=dilation, bias=bias)
+
+    def conv_transpose(
+        self, x: int, out: int, kernel: Size = 2, stride: Size = 2, *, padding: Size | None = None, groups: int = 1,
+        output_padding: Size = 0, bias: bool = True,
+    ) -> int:  # fmt: skip
+        """Transposed convolution: with the defaults twice the size."""
+        rank, channels = len(self._shapes[x]) - 2, self._shapes[x][1]
+        k, s = sizes(kernel, rank, "kernel"), sizes(stride, rank, "stride")
+        more = (output_padding,) * rank if isinstance(output_padding, int) else tuple(output_padding)
+        ones, word = (1,) * rank, "dw" if groups == channels > 1 else groups
+        made = op("deconv", relative_width(channels, out), k, s, ones, paddings(padding, k, ones), more, word, bias)
+        return self.apply(made, x)
 
     def linear(self, x: int, out: int, *, bias: bool = True) -> int:
         """Linear layer on the last dimension."""
@@ -148,7 +145,7 @@ class GraphBuilder:
     ) -> int:
         """Maximum over windows; padding never wins."""
         rank = len(self._shapes[x]) - 2
-        return self.apply(_pool_op("maxpool", rank, _hashable(kernel), _hashable(stride), _hashable(padding), ceil), x)
+        return self.apply(pool_op("maxpool", rank, hashable(kernel), hashable(stride), hashable(padding), ceil), x)
 
     def avg_pool(
         self,
@@ -162,9 +159,7 @@ class GraphBuilder:
     ) -> int:
         """Mean over windows; a window that covers the whole input is the global mean."""
         shape = self._shapes[x]
-        made = _pool_op(
-            "avgpool", len(shape) - 2, _hashable(kernel), _hashable(stride), _hashable(padding), ceil, False
-        )
+        made = pool_op("avgpool", len(shape) - 2, hashable(kernel), hashable(stride), hashable(padding), ceil, False)
         if not any(made["padding"]):
             if made["kernel"] == shape[2:]:
                 return self.global_avg_pool(x)
@@ -211,7 +206,7 @@ class GraphBuilder:
     def pad(self, x: int, padding: Size) -> int:
         """Zero padding of the dimensions after the channels."""
         rank = len(self._shapes[x]) - 2
-        amounts = _padding(padding, (1,) * rank, (1,) * rank)
+        amounts = paddings(padding, (1,) * rank, (1,) * rank)
         return self.apply(op("pad", amounts), x) if any(amounts) else x
 
     def channel_shuffle(self, x: int, groups: int = 2) -> int:
@@ -231,6 +226,66 @@ class GraphBuilder:
     def flatten(self, x: int) -> int:
         """All dimensions after the batch as one."""
         return x if len(self._shapes[x]) == 2 else self.apply(op("flatten"), x)
+
+    def resize(self, x: int, scale: Size = 2, mode: str = "nearest") -> int:
+        """Up-sampling by whole factors: "nearest" or "lin" (bilinear for images)."""
+        return self.apply(op("resize", mode, sizes(scale, len(self._shapes[x]) - 2, "scale")), x)
+
+    def layer_norm(self, x: int, axes: int = 1, epsilon: float = 1e-5) -> int:
+        """Normalisation over the last dimensions, with a learned scale and shift."""
+        return self.apply(op("layernorm", axes, epsilon), x)
+
+    def rms_norm(self, x: int, epsilon: float = 1e-5) -> int:
+        """Root-mean-square normalisation over the last dimension, with a learned scale."""
+        return self.apply(op("rmsnorm", 1, epsilon), x)
+
+    def group_norm(self, x: int, groups: int = 32, epsilon: float = 1e-5) -> int:
+        """Group normalisation with a learned scale and shift a channel."""
+        return self.apply(op("groupnorm", groups, epsilon), x)
+
+    def attention(self, q: int, k: int, v: int, mask: int | None = None, *, causal: bool = False) -> int:
+        """softmax(q k' / sqrt(width) + mask) v on (batch, heads, length, width)."""
+        made = op("attention", None, causal)
+        return self.apply(made, q, k, v) if mask is None else self.apply(made, q, k, v, mask)
+
+    def split_heads(self, x: int, heads: int) -> int:
+        """(batch, length, heads width) to (batch, heads, length, width)."""
+        return self.apply(op("heads", heads), x)
+
+    def merge_heads(self, x: int) -> int:
+        """(batch, heads, length, width) to (batch, length, heads width)."""
+        return self.apply(op("merge"), x)
+
+    def embedding(self, x: int, rows: int, width: int) -> int:
+        """Rows of a learned table by whole numbers."""
+        return self.apply(op("embedding", rows, width), x)
+
+    def recurrent(self, kind: str, x: int, hidden: int, direction: str = "forward") -> tuple[int, ...]:
+        """ "lstm", "gru" or "rnn" on (length, batch, width).
+
+        Returns:
+            The sequence (length, directions, batch, hidden), the last hidden state (directions, batch, hidden) and of an
+            lstm the last cell state.
+        """
+        made = self.apply(op(kind, hidden, direction), x)
+        return tuple(self.apply(op("item", i), made) for i in range(len(self._shapes[made])))
+
+    def reshape(self, x: int, shape: Sequence[int]) -> int:
+        """Other dimensions (with the batch), same entries."""
+        return self.apply(op("reshape", tuple(shape)), x)
+
+    def transpose(self, x: int, order: Sequence[int]) -> int:
+        """Dimensions in another order."""
+        return self.apply(op("transpose", tuple(order)), x)
+
+    def mean(self, x: int, axes: Sequence[int], *, keep: bool = True) -> int:
+        """Mean over some dimensions."""
+        rank = len(self._shapes[x])
+        return self.apply(op("mean", tuple(sorted(a % rank for a in axes)), keep), x)
+
+    def binary(self, name: str, x: int, y: int) -> int:
+        """An operator of two values by its word, such as "sub", "div", "matmul" or "gather"."""
+        return self.apply(op(name), x, y)
 
     def unary(self, name: str, x: int) -> int:
         """An operator without attributes by its word (see `nasrlm.graph.ops.SPECS`)."""

@@ -207,7 +207,7 @@ class _Simplifier:
         return self._node(make("const", self.shapes[i]), [])
 
     def _node(self, op: Op, operands: list[int]) -> int:
-        fresh = op.spec.parameters is not None or op.spec.arity == 0
+        fresh = op.spec.parameters is not None or (op.spec.arity == 0 and op.name != "value")
         key = (op, tuple(sorted(operands)) if op.spec.commutative else tuple(operands))
         if not fresh and key in self._known:
             return self._known[key]

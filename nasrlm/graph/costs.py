@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from math import prod
+from typing import Any
 
+from nasrlm.graph.dims import size
 from nasrlm.graph.graph import Graph
-from nasrlm.graph.ops import NO_OPERATION
+from nasrlm.graph.ops import NO_OPERATION, Op
 
 COST_METRICS = ("params", "macs", "activation_bytes", "depth")
 _BYTES = 4
@@ -16,12 +17,12 @@ _BYTES = 4
 
 @dataclass(frozen=True)
 class Costs:
-    """Costs of a graph as described, dead paths and BatchNorm included.
+    """Costs of a graph as described, dead paths and BatchNorm included. A dynamic dimension counts as 1.
 
     Attributes:
         params: trainable parameters (weights, biases, BatchNorm scale and shift).
-        macs: multiply-accumulates of convolutions and linear layers for the given batch (FLOPs = 2 MACs);
-            bias, norm, activation, pooling and additions are not counted.
+        macs: multiply-accumulates of convolutions, linear layers, products of matrices, attention and recurrence for
+            the given batch (FLOPs = 2 MACs); bias, norm, activation, pooling and additions are not counted.
         activation_bytes: peak bytes of float32 values alive at once when nodes run in the order described, each
             value freed after its last use; inputs count, weights do not.
         depth: most operations on a path from an input to an output, no-ops left out.
@@ -53,14 +54,18 @@ def graph_costs(graph: Graph) -> Costs:
     depths: list[int] = []
     for i, op, operands in graph.nodes():
         spec = op.spec
-        if spec.parameters is not None:
-            x = graph.shapes[operands[0]]
-            params += spec.parameters(op, x)
-            macs += spec.macs(op, x, graph.shapes[i]) if spec.macs else 0
+        if spec.parameters is not None or spec.macs is not None:
+            shapes = [graph.shapes[x] for x in operands]
+            params += spec.parameters(op, *shapes) if spec.parameters else 0
+            macs += spec.macs(op, graph.shapes[i], *shapes) if spec.macs else 0
         step = 0 if op.name in NO_OPERATION or not operands else 1
         depths.append(step + max((depths[x] for x in operands), default=0))
     depth = max(depths[o] for o in graph.outputs)
-    return Costs(params, macs, _peak_bytes(graph), depth, dict(Counter(op.name for op in graph.ops)))
+    return Costs(params, macs, _peak_bytes(graph), depth, dict(Counter(_names(graph))))
+
+
+def _names(graph: Graph) -> list[str]:
+    return [op.text.split()[0] if op.name == "onnx" else op.name for op in graph.ops if not op.inline]
 
 
 def _peak_bytes(graph: Graph) -> int:
@@ -70,12 +75,20 @@ def _peak_bytes(graph: Graph) -> int:
             last_use[x] = i
     for o in graph.outputs:
         last_use[o] = len(graph)
+    sizes = [_held(op, shape) for op, shape in zip(graph.ops, graph.shapes, strict=True)]
     freed: dict[int, int] = {}
     for x, last in enumerate(last_use):
-        freed[last] = freed.get(last, 0) + prod(graph.shapes[x])
+        freed[last] = freed.get(last, 0) + sizes[x]
     alive = peak = 0
     for i in range(len(graph)):
-        alive += prod(graph.shapes[i])
+        alive += sizes[i]
         peak = max(peak, alive)
         alive -= freed.get(i, 0)
     return peak * _BYTES
+
+
+def _held(op: Op, shape: Any) -> int:
+    """Entries that a node's value holds; weights and what `item` takes from a value are held elsewhere."""
+    if op.inline or op.name == "item":
+        return 0
+    return sum(map(size, shape)) if shape and isinstance(shape[0], tuple) else size(shape)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 from nasrlm.graph.ops import Op, Shape
 
@@ -18,7 +20,7 @@ class Graph:
     Attributes:
         ops: the operators, inputs ("in") among them.
         refs: for each node how many nodes back its operands stand (all >= 1).
-        shapes: output shapes, batch first.
+        shapes: output shapes, batch first; a tuple of shapes where a node gives several values (`item` takes one).
         outputs: indices of the output nodes.
     """
 
@@ -39,3 +41,12 @@ class Graph:
     def inputs(self) -> tuple[int, ...]:
         """Indices of the input nodes."""
         return tuple(i for i, op in enumerate(self.ops) if op.name == "in")
+
+    @cached_property
+    def dtypes(self) -> tuple[Any, ...]:
+        """Element type of every node; a tuple of types where a node gives several values."""
+        types: list[Any] = []
+        for _, op, operands in self.nodes():
+            given = [types[x] for x in operands]
+            types.append(op.spec.dtype(op, *given) if op.spec.dtype else given[0])
+        return tuple(types)

@@ -45,8 +45,19 @@ def emit(
     lines = [""] * len(position)
     for number, line in position.items():
         node = live[number]
-        lines[line] = _line(node.op, [line - position.get(x, -1) for x in ordered[number]])
+        lines[line] = _line(node.op, *_references(live, ordered[number], line, position))
     return position, lines
+
+
+def _references(live: Nodes, operands: list[int], line: int, position: dict[int, int]) -> tuple[list[int], list[str]]:
+    """How far back each operand stands, 0 for a constant, and the words of the constants."""
+    distances, words = [], []
+    for x in operands:
+        constant = x >= 0 and live[x].op.inline
+        distances.append(0 if constant else line - position.get(x, -1))
+        if constant:
+            words.append(live[x].op.text)
+    return distances, words
 
 
 def _walk(root: int, live: Nodes, ordered: dict[int, list[int]], position: dict[int, int]) -> None:
@@ -54,7 +65,7 @@ def _walk(root: int, live: Nodes, ordered: dict[int, list[int]], position: dict[
     stack = [root] if root >= 0 else []
     while stack:
         number = stack[-1]
-        waiting = [x for x in ordered[number] if x >= 0 and x not in position]
+        waiting = [x for x in ordered[number] if x >= 0 and x not in position and not live[x].op.inline]
         if number in position:
             stack.pop()
         elif waiting:
@@ -64,22 +75,27 @@ def _walk(root: int, live: Nodes, ordered: dict[int, list[int]], position: dict[
             stack.pop()
 
 
-def _line(op: Op, distances: list[int]) -> str:
+def _line(op: Op, distances: list[int], constants: list[str]) -> str:
     """Words and references. The value of the line before is implied: as the only operand, as one operand of a
-    commutative operation, as the last operand of any other; "of" says that it is no operand at all."""
-    if not distances:
-        return op.text
-    if len(distances) == 1:
+    commutative operation, as the last operand of any other, or as the first before constants; "of" says that it is no
+    operand, or not in that place."""
+    if len(distances) == 1 and not constants:
         return op.text if distances[0] == 1 else f"{op.text} @{distances[0]}"
+    fewest = op.spec.arity if isinstance(op.spec.arity, int) else op.spec.arity[0]
+    if not distances and fewest == 0 and isinstance(op.spec.arity, int):
+        return op.text
     if op.spec.commutative:
-        distances = sorted(distances)
-        implied = distances[0] == 1
-        distances = distances[implied:]
+        distances, constants = sorted(filter(None, distances)), sorted(constants)
+        implied = distances[:1] == [1]
+        words = [f"@{d}" for d in distances[implied:]] + constants
     else:
-        implied = distances[-1] == 1
-        distances = distances[: len(distances) - implied]
-    words = [op.text] if implied else [op.text, "of"]
-    return " ".join([*words, *(f"@{d}" for d in distances)])
+        filled = iter(constants)
+        words = [f"@{d}" if d else next(filled) for d in distances]
+        place = 0 if constants else -1
+        implied = fewest > 1 and distances[place] == 1  # else their number would not be known
+        if implied:
+            words.pop(place)
+    return " ".join([op.text, *words] if implied else [op.text, "of", *words])
 
 
 def _ordered_operands(

@@ -9,18 +9,23 @@ from nasrlm.graph.builder import GraphBuilder
 from nasrlm.graph.canonical import canonical_lines
 from nasrlm.graph.dead import DEAD
 from nasrlm.graph.fold import Block, fold, names
+from nasrlm.graph.generic import is_generic, read_generic
 from nasrlm.graph.graph import Graph
-from nasrlm.graph.ops import NO_OPERATION, SPECS, Op, op
+from nasrlm.graph.operators.tensor import inline_op
+from nasrlm.graph.ops import NO_OPERATION, SPECS, Op, OpSpec, op
+from nasrlm.graph.passes import simplified
 
 TEXT_VERSION = 1
 HEADER = f"nasrlm{TEXT_VERSION}"
 MAX_LINES = 1_000_000
 """Lines a text may unfold to: a few words can ask for any number of them."""
+MAX_DEPTH = 16
+"""How deep sub-graphs (If, Loop, Scan) may be nested."""
 
 
 def graph_text(graph: Graph, *, dead_work: bool = False) -> str:
     """The canonical text of a graph."""
-    return "\n".join([HEADER, *_folded(canonical_lines(graph, dead_work=dead_work))])
+    return "\n".join([HEADER, *_folded(canonical_lines(simplified(graph), dead_work=dead_work))])
 
 
 def _folded(lines: Sequence[str]) -> Iterator[str]:
@@ -77,7 +82,8 @@ def parse_text(text: str) -> Graph:
 
 
 def _begins_line(word: str) -> bool:
-    return word.lstrip("-=") in SPECS or word in ("out", "}") or word.endswith("{") or _is_name(word)
+    known = word.lstrip("-=") in SPECS or word in ("out", "}")
+    return known or word.endswith("{") or _is_name(word) or is_generic(word)
 
 
 def _is_name(word: str) -> bool:
@@ -87,8 +93,14 @@ def _is_name(word: str) -> bool:
 def _unfold(words: Sequence[str]) -> list[list[str]]:
     """Lines as lists of words, blocks and calls written out."""
     lines: list[list[str]] = []
+    depth = 0  # within the bodies of If, Loop and Scan, which are attributes: body=( ... )
     for word in words:
-        if _begins_line(word):
+        depth += word.endswith("=(") - (word == ")")
+        if depth > MAX_DEPTH:
+            raise TextError(f"sub-graphs are nested more than {MAX_DEPTH} deep")
+        if lines and (depth or word == ")"):
+            lines[-1].append(word)
+        elif _begins_line(word):
             lines.append([word])
         elif lines:
             lines[-1].append(word)
@@ -185,7 +197,10 @@ class _Reader:
     def _line(self, words: list[str]) -> None:
         if self.outputs:
             raise TextError("nothing may follow 'out'")
-        references = [w for w in words[1:] if w[0] == "@" or w == "of"]
+        if is_generic(words[0]):
+            self._generic(words)
+            return
+        references = [w for w in words[1:] if w[0] in "@#%" or w == "of"]
         rest = [w for w in words[1:] if w not in references]
         if words[0] == "out":
             if rest or "of" in references or not references:
@@ -197,7 +212,19 @@ class _Reader:
             operands = self._operands(words[0], references)
             self.values.append(self._apply(words[0], rest, operands))
 
+    def _generic(self, words: list[str]) -> None:
+        made, references = read_generic(words)
+        operands = [self._value(r) for r in references if r != "of"]
+        if not references:
+            operands.append(self._value("@1"))
+        self.values.append(self.builder.apply(made, *operands))
+
     def _value(self, reference: str) -> int:
+        if reference[0] in "#%":
+            constant = inline_op(reference)
+            if constant is None:
+                raise TextError(f"{reference!r} is no constant; they look like #0.125, #int64:3 or %1x768")
+            return self.builder.apply(op(constant[0], *constant[1]))
         back = int(reference[1:]) if reference[1:].isdecimal() else 0
         if not 1 <= back <= len(self.values):
             raise TextError(f"reference {reference!r} must lie between @1 and @{len(self.values)}")
@@ -209,12 +236,13 @@ class _Reader:
         spec = SPECS[name]
         if spec.arity == 0:
             return []
-        explicit = "of" in references or (spec.arity == 1 and bool(references))
+        fewest = spec.arity if isinstance(spec.arity, int) else spec.arity[0]
         operands = [self._value(r) for r in references if r != "of"]
-        if not explicit:
-            operands.append(self._value("@1"))
-        if (len(operands) != 1) if spec.arity == 1 else (len(operands) < 2):
-            raise TextError(f"{name!r} has {len(operands)} operand(s), it takes {spec.arity or 'two or more'}")
+        if "of" not in references and not (fewest == 1 and references):
+            constants = not spec.commutative and any(r[0] in "#%" for r in references)
+            operands.insert(0 if constants else len(operands), self._value("@1"))
+        if not spec.takes(len(operands)):
+            raise TextError(f"{name!r} has {len(operands)} operand(s), it takes {_arity(spec)}")
         return operands
 
     def _apply(self, name: str, words: list[str], operands: list[int]) -> int:
@@ -223,7 +251,7 @@ class _Reader:
 
     def _dead(self, word: str, words: list[str], references: list[str]) -> None:
         mark, name = word[0], word[1:]
-        if references or name not in SPECS or name in NO_OPERATION:
+        if references or name not in SPECS or name in NO_OPERATION or SPECS[name].inline:
             raise TextError(f"dead work is an operator with attributes and without references, not {name!r}")
         times = 1
         if words and words[-1][0] == "x" and words[-1][1:].isdecimal():
@@ -258,6 +286,13 @@ def _read_op(name: str, words: Sequence[str], rank: int) -> Op:
     if waiting:
         raise TextError(f"{waiting[0]!r} is no attribute of {name!r} here, which takes {_fields(name)}")
     return op(name, *attrs.values())
+
+
+def _arity(spec: OpSpec) -> str:
+    if isinstance(spec.arity, int):
+        return str(spec.arity)
+    fewest, most = spec.arity
+    return f"{fewest} to {most}" if most else f"{fewest} or more"
 
 
 def _fields(name: str) -> str:

@@ -1,0 +1,1 @@
+"""The tables of operators, one file a family."""

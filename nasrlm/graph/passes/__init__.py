@@ -1,0 +1,91 @@
+"""Passes: a network with the idioms of exporters recognised, and nothing that does nothing.
+
+Each pass is a function on a `Net` that changes what it finds, in one walk; `PASSES` names them in their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from nasrlm.graph.graph import Graph
+from nasrlm.graph.passes.activations import activations
+from nasrlm.graph.passes.attention import attention, heads
+from nasrlm.graph.passes.clean import constants, no_operations, reshapes
+from nasrlm.graph.passes.layers import biases, linear_shapes, linears
+from nasrlm.graph.passes.net import Net
+from nasrlm.graph.passes.norms import group_norms, norms, scales
+from nasrlm.graph.passes.spatial import global_pools, shuffles
+
+PASSES: dict[str, Callable[[Net], None]] = {
+    "no operations": no_operations,
+    "constants": constants,
+    "activations": activations,
+    "norms": norms,
+    "group norms": group_norms,
+    "scales": scales,
+    "reshapes": reshapes,
+    "linears": linears,
+    "biases": biases,
+    "linear shapes": linear_shapes,
+    "shuffles": shuffles,
+    "attention": attention,
+    "heads": heads,
+    "global pools": global_pools,
+    "reshapes again": reshapes,
+}
+
+_SETTLED = frozenset(
+    (
+        *("in", "const", "conv", "deconv", "linear", "bn", "prelu", "maxpool", "avgpool", "gap", "gmp", "shuffle"),
+        *(
+            "softmax",
+            "flatten",
+            "add",
+            "mul",
+            "concat",
+            "slice",
+            "leakyrelu",
+            "elu",
+            "relu",
+            "relu6",
+            "sigmoid",
+            "tanh",
+        ),
+        *("silu", "hardsigmoid", "hardswish", "gelu", "mish", "identity", "zeros", "blank", "after", "layernorm"),
+        *("rmsnorm", "attention", "heads", "merge", "embedding"),
+    )
+)
+"""Operators that no pass changes: networks of these alone are left as they are."""
+
+
+def simplified(graph: Graph) -> Graph:
+    """The graph with every idiom recognised; idempotent.
+
+    Example:
+        >>> from nasrlm.graph import GraphBuilder
+        >>> from nasrlm.graph.ops import op
+        >>> b = GraphBuilder()
+        >>> x = b.input((8,))
+        >>> b.output(b.apply(op("mul"), x, b.unary("sigmoid", x)))
+        >>> simplified(b.build()).ops
+        (<in 1x8>, <silu>)
+    """
+    if not any(op.name not in _SETTLED for op in set(graph.ops)) and not _multiplied(graph):
+        return graph
+    net = Net(graph)
+    for run in PASSES.values():
+        run(net)
+    return net.graph()
+
+
+def _multiplied(graph: Graph) -> bool:
+    """Whether a product may be an activation: of a value and a function of it."""
+    gates = {"sigmoid", "hardsigmoid", "tanh"}
+    return any(
+        op.name == "mul" and any(graph.ops[x].name in gates and _reads(graph, x, operands) for x in operands)
+        for _, op, operands in graph.nodes()
+    )
+
+
+def _reads(graph: Graph, gate: int, others: tuple[int, ...]) -> bool:
+    return gate - graph.refs[gate][0] in others
