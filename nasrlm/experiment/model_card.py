@@ -50,7 +50,7 @@ def model_card(
         + (", *head* a regression head on the same encoder." if "head_rho" in scores else "."),
         markdown_table(_table(scores)),
         "## Use",
-        '    from nasrlm import RegressionLM, get_space\n\n'
+        "    from nasrlm import RegressionLM, get_space\n\n"
         f'    model = RegressionLM.from_pretrained("{experiment.name}")  # or this folder\n'
         f'    model.predict(get_space("{table.space.name}").sample(5, seed=0), quantiles=(0.1, 0.9))',
     ]

@@ -54,6 +54,10 @@ def _resolved(key: str, value: Any, folder: Path) -> Any:
 
 
 def _is_path(value: str, folder: Path) -> bool:
-    return value.startswith((".", "/", "~")) or "/" in value or "\\" in value or value.endswith(".py") or (
-        (folder / value).exists()
+    return (
+        value.startswith((".", "/", "~"))
+        or "/" in value
+        or "\\" in value
+        or value.endswith(".py")
+        or ((folder / value).exists())
     )

@@ -63,8 +63,7 @@ def _ready(path: str | Path, sets: Sequence[str], kind: str | None) -> tuple[Exp
     if kind is not None and verb != kind:
         file, line = document.place(("kind",))
         raise ConfigError(
-            f"is {experiment.kind!r}, but `nasrlm {kind}` runs the kind {kind!r}. "
-            f"Run it with: nasrlm {verb} {path}",
+            f"is {experiment.kind!r}, but `nasrlm {kind}` runs the kind {kind!r}. Run it with: nasrlm {verb} {path}",
             file=file,
             line=line,
             key="kind",

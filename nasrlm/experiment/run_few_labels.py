@@ -30,7 +30,8 @@ from nasrlm.rlm import RegressionLM, RLMConfig, TrainConfig
 
 # How many sizes, seeds and predictors there are may change: cells that are done stay right.
 FREE = ("outputs", "description", "tags", "labels", "seeds")
-RLM = "rlm"
+RLM = {"folded": "rlm", "written_out": "rlm, written out"}
+"""Name of the predictor by how its texts write repetition."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class Setting:
         experiment: what is run.
         table: labels, with the costs that are learnt first.
         metrics: what is predicted.
-        rlm_texts: canonical text of each row as the RLM reads it.
+        rlm_texts: canonical text of each row as the RLM reads it, by how repetition is written.
         groups: one label a row, equal for equal networks.
         rows: positions that training and test rows are drawn from.
         folder: of the run.
@@ -94,7 +95,7 @@ class Setting:
     experiment: FewLabelsExperiment
     table: Table
     metrics: list[str]
-    rlm_texts: list[str]
+    rlm_texts: dict[str, list[str]]
     groups: np.ndarray
     rows: np.ndarray
     folder: RunFolder
@@ -138,9 +139,10 @@ def _setting(experiment: FewLabelsExperiment, prepared: Prepared, progress: Prog
             f"on and to score. Ask for {len(rows) - 2} at most."
         )
     folder = open_run_folder(experiment.outputs.folder, experiment.model_dump(by_alias=True, exclude_none=True), FREE)
-    read = texts(table.architectures, dead_work=RLMConfig.from_dict(experiment.model).dead_work)
+    dead_work = RLMConfig.from_dict(experiment.model).dead_work
+    read = {way: texts(table.architectures, dead_work=dead_work, folded=way == "folded") for way in experiment.texts}
     if experiment.pretrain is not None:
-        table = table.with_metrics(_text_costs(table, read, experiment.pretrain.costs))
+        table = table.with_metrics(_text_costs(table, read[experiment.texts[0]], experiment.pretrain.costs))
     return Setting(experiment, table, metrics, read, groups, rows, folder, progress)
 
 
@@ -169,13 +171,17 @@ def _cell(setting: Setting, labels: int, seed: int) -> pd.DataFrame:
     networks = [table.architectures[i] for i in test]
     config = RLMConfig.from_dict({**experiment.model, "seed": seed})
     settings = _train_config(experiment.head, seed)
-    init = None if experiment.pretrain is None else _pretrained(setting, 0)  # the head starts where the RLM starts
+    first = experiment.texts[0]
+    init = (
+        None if experiment.pretrain is None else _pretrained(setting, 0, first)
+    )  # the head starts where the RLM starts
     ways: dict[str, Callable[[], pd.DataFrame]] = {
         "macs": lambda: macs_baseline(networks, setting.metrics),
         "forest": lambda: forest_baseline(table, train, test, setting.metrics, seed),
         "head": lambda: head_baseline(table, train, test, setting.metrics, config, settings, init=init),
     }
-    predictions = {RLM: _rlm(setting, train, test, seed)} | {name: ways[name]() for name in experiment.baselines}
+    predictions = {RLM[way]: _rlm(setting, train, test, seed, way) for way in experiment.texts}
+    predictions |= {name: ways[name]() for name in experiment.baselines}
     position = np.flatnonzero(np.isin(test, unseen_graphs(setting.groups, train, test)))
     true = table.values.iloc[test]
     rows = []
@@ -188,13 +194,14 @@ def _cell(setting: Setting, labels: int, seed: int) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _rlm(setting: Setting, train: np.ndarray, test: np.ndarray, seed: int) -> pd.DataFrame:
+def _rlm(setting: Setting, train: np.ndarray, test: np.ndarray, seed: int, way: str) -> pd.DataFrame:
     """Predictions of the RLM for the test rows: the mean over its members."""
-    experiment, rows = setting.experiment, [setting.rlm_texts[i] for i in train]
+    experiment, read = setting.experiment, setting.rlm_texts[way]
+    rows = [read[i] for i in train]
     found = []
     for member in range(experiment.members):
         settings = _train_config(experiment.train, experiment.members * seed + member)
-        progress = _told(setting.progress, f"rlm, {len(train)} labels, seed {seed}")
+        progress = _told(setting.progress, f"{RLM[way]}, {len(train)} labels, seed {seed}")
         if experiment.pretrain is None:
             config = RLMConfig.from_dict({**experiment.model, "metrics": setting.metrics, "seed": settings.seed})
             model = RegressionLM(config).fit(
@@ -202,25 +209,26 @@ def _rlm(setting: Setting, train: np.ndarray, test: np.ndarray, seed: int) -> pd
             )
         else:
             # the costs stay in the lesson: what was learnt about networks is not forgotten
-            model = _pretrained(setting, member).fine_tune(
+            model = _pretrained(setting, member, way).fine_tune(
                 rows, setting.table.values.iloc[train], train=settings, progress=progress
             )
-        found.append(model.predict([setting.rlm_texts[i] for i in test], setting.metrics, point="mean"))
+        found.append(model.predict([read[i] for i in test], setting.metrics, point="mean"))
     return sum(found) / len(found)  # type: ignore[return-value]
 
 
-def _pretrained(setting: Setting, member: int) -> RegressionLM:
+def _pretrained(setting: Setting, member: int, way: str) -> RegressionLM:
     """A model that has learnt the costs of every distinct text; made once a member and kept in the run folder."""
     experiment, pretrain = setting.experiment, setting.experiment.pretrain
     assert pretrain is not None
-    folder = setting.folder.path / "pretrained" / f"member{member}"
+    read = setting.rlm_texts[way]
+    folder = setting.folder.path / "pretrained" / (f"member{member}" if way == "folded" else f"{way}{member}")
     if (folder / "config.json").is_file():
         return RegressionLM.from_pretrained(folder)
     seed = experiment.seed + member
-    _, first = np.unique(np.array(setting.rlm_texts, dtype=object), return_index=True)
+    _, first = np.unique(np.array(read, dtype=object), return_index=True)
     config = RLMConfig.from_dict({**experiment.model, "metrics": list(pretrain.costs), "seed": seed})
     model = RegressionLM(config).fit(
-        [setting.rlm_texts[i] for i in first],
+        [read[i] for i in first],
         setting.table.values[list(pretrain.costs)].iloc[first],
         train=_train_config(pretrain.train, seed),
         folder=folder / "training",

@@ -99,9 +99,7 @@ def objectives_of(experiment: SearchExperiment) -> tuple[list[Objective], list[C
     return objectives, constraints, point
 
 
-def _search(
-    experiment: SearchExperiment, prepared: Prepared, folder: RunFolder, progress: Progress
-) -> SearchResult:
+def _search(experiment: SearchExperiment, prepared: Prepared, folder: RunFolder, progress: Progress) -> SearchResult:
     objectives, constraints, point = objectives_of(experiment)
     study = experiment.study
     return search(

@@ -267,6 +267,9 @@ class FewLabelsExperiment(BaseExperiment):
     test: int | None = Field(default=None, ge=2, description="score so many rows; null = all that are not trained on")
     reserve: ReserveSpec | None = None
     members: int = Field(default=1, ge=1, description="models whose predictions are averaged")
+    texts: list[Literal["folded", "written_out"]] = Field(
+        default=["folded"], min_length=1, description="a list of folded, written_out: how texts write repetition"
+    )
     pretrain: PretrainSpec | None = None
     model: Options = Field(default_factory=dict, description="fields of RLMConfig")
     train: Options = Field(default_factory=dict, description="fields of TrainConfig")

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from nasrlm.errors import ExportError, unknown_name
-from nasrlm.graph.builder_args import Size, conv_op, hashable, paddings, pool_op, sizes
+from nasrlm.graph.builder_args import Size, conv_op, hashable, paddings, pool_op, sizes, without_ceil
 from nasrlm.graph.dims import symbol
 from nasrlm.graph.graph import Graph
 from nasrlm.graph.ops import Op, Shape, op, relative_width, same
@@ -143,9 +143,12 @@ class GraphBuilder:
     def max_pool(
         self, x: int, kernel: Size = 3, stride: Size = 1, *, padding: Size | None = None, ceil: bool = False
     ) -> int:
-        """Maximum over windows; padding never wins."""
-        rank = len(self._shapes[x]) - 2
-        return self.apply(pool_op("maxpool", rank, hashable(kernel), hashable(stride), hashable(padding), ceil), x)
+        """Maximum over windows; padding never wins. A window that covers the whole input is the global maximum."""
+        shape = self._shapes[x]
+        made = pool_op("maxpool", len(shape) - 2, hashable(kernel), hashable(stride), hashable(padding), ceil)
+        made = without_ceil(made, shape) if ceil else made
+        whole = made["kernel"] == shape[2:] and not any(made["padding"])
+        return self.global_max_pool(x) if whole else self.apply(made, x)
 
     def avg_pool(
         self,
@@ -165,7 +168,7 @@ class GraphBuilder:
                 return self.global_avg_pool(x)
         elif count_include_pad:
             made = made.replace(include_padding=True)
-        return self.apply(made, x)
+        return self.apply(without_ceil(made, shape) if ceil else made, x)
 
     def global_avg_pool(self, x: int) -> int:
         """Mean over all dimensions after the channels, which stay with size 1."""
@@ -264,8 +267,8 @@ class GraphBuilder:
         """ "lstm", "gru" or "rnn" on (length, batch, width).
 
         Returns:
-            The sequence (length, directions, batch, hidden), the last hidden state (directions, batch, hidden) and of an
-            lstm the last cell state.
+            The sequence (length, directions, batch, hidden), the last hidden state (directions, batch, hidden), and the
+            last cell state of an lstm.
         """
         made = self.apply(op(kind, hidden, direction), x)
         return tuple(self.apply(op("item", i), made) for i in range(len(self._shapes[made])))

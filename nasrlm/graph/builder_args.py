@@ -60,3 +60,18 @@ def pool_op(name: str, rank: int, kernel: Size, stride: Size, padding: Size | No
 def hashable(value: Size | None) -> Size | None:
     """The same as a number or a tuple, for caches."""
     return value if value is None or isinstance(value, int) else tuple(value)
+
+
+def without_ceil(made: Op, shape: Shape) -> Op:
+    """The same pooling of this shape without rounding up: where that adds a window, by padding the end of a maximum."""
+    if not made["ceil"] or not all(isinstance(n, int) for n in shape[2:]):
+        return made
+    rank, pads, up = len(made["kernel"]), list(made["padding"]), made.spec.shape(made, shape)[2:]
+    if up == made.spec.shape(made.replace(ceil=False), shape)[2:]:
+        return made.replace(ceil=False)
+    if made.name != "maxpool":
+        return made
+    for i, (length, out, k, s) in enumerate(zip(shape[2:], up, made["kernel"], made["stride"], strict=True)):
+        span = made["dilation"][i] * (k - 1) + 1
+        pads[i + rank] += max((out - 1) * s + span - length - pads[i] - pads[i + rank], 0)
+    return made.replace(ceil=False, padding=tuple(pads))

@@ -45,13 +45,14 @@ def as_graph(x: Any) -> Graph:
     )
 
 
-def to_text(x: Any, *, dead_work: bool = False) -> str:
+def to_text(x: Any, *, dead_work: bool = False, folded: bool = True) -> str:
     """Canonical text of a network: the same bytes for the same network, whoever described it.
 
     Args:
         x: see `as_graph`.
         dead_work: also list operations that a framework runs although they cannot change the output
             (lines that begin with "-"); published latencies were measured with them.
+        folded: write repetition once, with a count or a name; without it the text is several times longer.
 
     Example:
         >>> from nasrlm.graph import GraphBuilder
@@ -63,12 +64,13 @@ def to_text(x: Any, *, dead_work: bool = False) -> str:
         conv 4 k3 nobias
         relu
     """
-    return graph_text(as_graph(x), dead_work=dead_work)
+    return graph_text(as_graph(x), dead_work=dead_work, folded=folded)
 
 
-def texts(xs: Sequence[Any], *, dead_work: bool = False) -> list[str]:
+def texts(xs: Sequence[Any], *, dead_work: bool = False, folded: bool = True) -> list[str]:
     """`to_text` of many; a canonical text passes through as it is."""
-    return [x if isinstance(x, str) and x.startswith(HEADER[:-1]) else to_text(x, dead_work=dead_work) for x in xs]
+    options = {"dead_work": dead_work, "folded": folded}
+    return [x if isinstance(x, str) and x.startswith(HEADER[:-1]) else to_text(x, **options) for x in xs]
 
 
 def costs(x: Any) -> Costs:

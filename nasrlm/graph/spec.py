@@ -122,7 +122,8 @@ def number_field(name: str, prefix: str, default: float | None) -> Field:
         return read_number(word[len(prefix) :]) if word.startswith(prefix) else None
 
     def written(value: float | None, _: Op) -> str:
-        return "" if value == default or value is None else prefix + number_word(value)
+        word = "" if value is None else number_word(value)
+        return "" if not word or (default is not None and word == number_word(default)) else prefix + word
 
     return Field(name, written, read, lambda *_: default)
 
@@ -133,6 +134,11 @@ def number_word(value: float) -> str:
 
     word = str(float32(value))
     return word.removesuffix(".0")
+
+
+def shortest(value: float) -> float:
+    """The number with the fewest digits that is the same float32: 9.99999974e-06 -> 1e-05."""
+    return float(number_word(value))
 
 
 def read_number(text: str) -> float | None:

@@ -23,9 +23,10 @@ MAX_DEPTH = 16
 """How deep sub-graphs (If, Loop, Scan) may be nested."""
 
 
-def graph_text(graph: Graph, *, dead_work: bool = False) -> str:
-    """The canonical text of a graph."""
-    return "\n".join([HEADER, *_folded(canonical_lines(simplified(graph), dead_work=dead_work))])
+def graph_text(graph: Graph, *, dead_work: bool = False, folded: bool = True) -> str:
+    """The canonical text of a graph; without folding every repetition is written out."""
+    lines = canonical_lines(simplified(graph, quickly=True), dead_work=dead_work)
+    return "\n".join([HEADER, *(_folded(lines) if folded else lines)])
 
 
 def _folded(lines: Sequence[str]) -> Iterator[str]:

@@ -275,6 +275,7 @@ TENSOR: dict[str, OpSpec] = {
     "elu": OpSpec(same, (number_field("alpha", "n", 1.0),)),
     "gelu": OpSpec(same, (flag("approximate", "approx", when=True),)),
     "item": OpSpec(lambda o, x: x[o["index"]], (integer_field("index", "", 0),), dtype=lambda o, x: x[o["index"]]),
+    "literal": OpSpec(same),
     "zeros": OpSpec(same),
     "blank": OpSpec(same),
     "after": OpSpec(same, arity=MANY),
@@ -285,5 +286,6 @@ TENSOR: dict[str, OpSpec] = {
 }
 """Operators on any tensor. `zeros` multiplies by zero: a framework runs it, its value is constant. The parser makes
 two that no text has, to hold dead work: `blank` is a constant of its operand's shape and no work, `after` is its first
-operand and waits for the others. `item` is one of the values of an operator that gives several. `weight` (learned) and
+operand and waits for the others. `item` is one of the values of an operator that gives several, `literal` an
+output that is a constant. `weight` (learned) and
 `value` (known) are written as operands: `%768`, `#0.125`."""

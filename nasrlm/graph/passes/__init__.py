@@ -10,28 +10,34 @@ from collections.abc import Callable
 from nasrlm.graph.graph import Graph
 from nasrlm.graph.passes.activations import activations
 from nasrlm.graph.passes.attention import attention, heads
-from nasrlm.graph.passes.clean import constants, no_operations, reshapes
+from nasrlm.graph.passes.clean import constants, expansions, no_operations
 from nasrlm.graph.passes.layers import biases, linear_shapes, linears
 from nasrlm.graph.passes.net import Net
 from nasrlm.graph.passes.norms import group_norms, norms, scales
-from nasrlm.graph.passes.spatial import global_pools, shuffles
+from nasrlm.graph.passes.reshaping import reshapes, slices, turned_softmax
+from nasrlm.graph.passes.spatial import global_pools, paddings, shuffles
 
 PASSES: dict[str, Callable[[Net], None]] = {
     "no operations": no_operations,
+    "expansions": expansions,
     "constants": constants,
+    "paddings": paddings,
     "activations": activations,
     "norms": norms,
     "group norms": group_norms,
     "scales": scales,
+    "turned softmax": turned_softmax,
     "reshapes": reshapes,
+    "slices": slices,
     "linears": linears,
     "biases": biases,
-    "linear shapes": linear_shapes,
     "shuffles": shuffles,
     "attention": attention,
+    "reshapes of keys": reshapes,
     "heads": heads,
+    "linear shapes": linear_shapes,
     "global pools": global_pools,
-    "reshapes again": reshapes,
+    "reshapes at last": reshapes,
 }
 
 _SETTLED = frozenset(
@@ -58,8 +64,13 @@ _SETTLED = frozenset(
 """Operators that no pass changes: networks of these alone are left as they are."""
 
 
-def simplified(graph: Graph) -> Graph:
+def simplified(graph: Graph, *, quickly: bool = False) -> Graph:
     """The graph with every idiom recognised; idempotent.
+
+    Args:
+        graph: any graph.
+        quickly: look at the operators first and leave a graph alone that has none with an idiom, such as those that
+            `GraphBuilder` makes; a thousand graphs of a search space cost nothing then.
 
     Example:
         >>> from nasrlm.graph import GraphBuilder
@@ -70,7 +81,7 @@ def simplified(graph: Graph) -> Graph:
         >>> simplified(b.build()).ops
         (<in 1x8>, <silu>)
     """
-    if not any(op.name not in _SETTLED for op in set(graph.ops)) and not _multiplied(graph):
+    if quickly and not any(op.name not in _SETTLED for op in set(graph.ops)) and not _multiplied(graph):
         return graph
     net = Net(graph)
     for run in PASSES.values():

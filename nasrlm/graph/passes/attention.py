@@ -18,11 +18,12 @@ def attention(net: Net) -> None:
         if found is None:
             continue
         q, k, scale, mask = found
+        causal = mask is not None and net.name(mask) == "value" and net.ops[mask]["numbers"] == ("causal",)
         width = net.shapes[q][-1]
         usual = isinstance(width, int) and isclose(scale, width**-0.5, rel_tol=1e-5)
-        made = op_with("attention", scale=None if usual else float(f"{scale:.7g}"))
+        made = op_with("attention", scale=None if usual else float(f"{scale:.7g}"), causal=causal)
         if len(net.shapes[q]) == len(net.shapes[k]) == len(net.shapes[v]):
-            net.replace(i, made, q, k, v, *([] if mask is None else [mask]))
+            net.replace(i, made, q, k, v, *([] if mask is None or causal else [mask]))
 
 
 def _scores(net: Net, weights: int) -> tuple[int, int, float, int | None] | None:
@@ -40,13 +41,9 @@ def _scores(net: Net, weights: int) -> tuple[int, int, float, int | None] | None
         return None
     product, scale = found
     (q, first), (keys, second) = (_scaled(net, x) for x in net.operands[product])
-    if net.name(keys) != "transpose":
-        return None
-    k, third = _scaled(net, net.operands[keys][0])
-    order = net.ops[keys]["order"]
-    order = (*order[:-2], order[-1], order[-2])  # of the keys before they are turned for the product
-    if order != tuple(range(len(order))):
-        k = net.add(weights, op("transpose", order), k)
+    rank = len(net.shapes[keys])
+    turned = net.add(weights, op("transpose", (*range(rank - 2), rank - 1, rank - 2)), keys)  # joins what made the keys
+    k, third = _scaled(net, turned)
     return q, k, scale * first * second * third, mask
 
 
@@ -84,5 +81,9 @@ def heads(net: Net) -> None:
             turned = net.operand(i, "transpose")
             if turned is not None and net.ops[turned]["order"] == (0, 2, 1, 3):
                 b, h, length, width = net.shapes[net.operands[turned][0]]
-                if net.shapes[i] == (b, length, h * width):
+                merged = (b, length, h * width)
+                if net.shapes[i] == merged:
                     net.replace(i, op("merge"), net.operands[turned][0])
+                elif b == 1 and net.shapes[i] == merged[1:]:
+                    inner = net.add(i, op("merge"), net.operands[turned][0])
+                    net.replace(i, op("reshape", merged[1:]), inner)

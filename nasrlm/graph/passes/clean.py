@@ -1,14 +1,14 @@
-"""What does nothing goes; reshapes and transposes in a row become one."""
+"""What does nothing goes; numbers in a row become one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from nasrlm.graph.dims import Shape, is_dynamic, tidy
+from nasrlm.graph.operators.tensor import broadcast
 from nasrlm.graph.ops import NO_OPERATION, op
 from nasrlm.graph.passes.net import Net
 
-_NEUTRAL = {"add": 0.0, "sub": 0.0, "mul": 1.0, "div": 1.0, "pow": 1.0}
+_NEUTRAL = {"add": 0.0, "sub": 0.0, "mul": 1.0, "div": 1.0, "pow": 1.0, "and": 1.0, "or": 0.0}
 """The operand that changes nothing; of `sub`, `div` and `pow` as the second one."""
 
 
@@ -26,11 +26,21 @@ def _same_as(net: Net, i: int) -> int | None:
         return xs[0]
     if name in _NEUTRAL and len(xs) == 2:
         for slot in (1,) if name in ("sub", "div", "pow") else (1, 0):
-            if net.number(xs[slot]) == _NEUTRAL[name] and net.shapes[xs[1 - slot]] == net.shapes[i]:
-                return xs[1 - slot]
+            if net.number(xs[slot]) == _NEUTRAL[name]:
+                if net.shapes[xs[1 - slot]] == net.shapes[i]:
+                    return xs[1 - slot]
+                net.replace(i, op("expand", net.shapes[i]), xs[1 - slot])
+                break
         return None
+    if name == "where" and _tests_nan(net, xs[0], xs[2]):
+        return xs[2]  # a guard of masked softmax: NaN becomes a number
     test = _UNCHANGED.get(name)
     return xs[0] if test and test(net, i) else None
+
+
+def _tests_nan(net: Net, test: int, x: int) -> bool:
+    made = net.ops[test]
+    return made.name == "onnx" and made["kind"] == "IsNaN" and net.operands[test] == [x]
 
 
 def _keeps_shape(net: Net, i: int) -> bool:
@@ -69,53 +79,21 @@ def constants(net: Net) -> None:
                 break
 
 
-def reshapes(net: Net) -> None:
-    """Chains of reshapes and of transposes; a transpose that moves only dimensions of one entry is a reshape."""
+_ELEMENTWISE = frozenset(
+    ("add", "sub", "mul", "div", "pow", "min", "max", "where", "and", "or", "equal", "greater", "less", "cast", "not")
+)
+
+
+def expansions(net: Net) -> None:
+    """An expansion goes behind the element-wise operators that read it, and goes where they stretch it anyway."""
     for i in net.nodes():
-        name = net.name(i)
-        if name not in ("reshape", "flatten", "transpose"):
+        xs = net.operands[i]
+        if net.name(i) not in _ELEMENTWISE or not any(net.name(x) == "expand" for x in xs):
             continue
-        x = net.operands[i][0]
-        if name == "transpose":
-            inner = net.operand(i, "transpose")
-            if inner is not None:
-                order = tuple(net.ops[inner]["order"][k] for k in net.ops[i]["order"])
-                x = net.operands[inner][0]
-                net.replace(i, op("transpose", order), x)
-            if _keeps_order(net, i):
-                net.bypass(i, x)
-                continue
-            if not _moves(net.ops[i]["order"], net.shapes[x]):
-                name = _reshape(net, i, x)
-        if name in ("reshape", "flatten"):
-            while net.name(x) in ("reshape", "flatten"):
-                x = net.operands[x][0]
-            if net.shapes[x] == net.shapes[i]:
-                net.bypass(i, x)
-            else:
-                _reshape(net, i, x)
-
-
-def _moves(order: tuple[int, ...], shape: Shape) -> bool:
-    """Whether an order of dimensions changes the order of those that have several entries."""
-    moved = [k for k in order if shape[k] != 1]
-    return moved != sorted(moved)
-
-
-def _reshape(net: Net, i: int, x: int) -> str:
-    """Node i as the plainest reshape of x."""
-    before, after = net.shapes[x], net.shapes[i]
-    if len(before) > 2 and len(after) == 2 and after[0] == before[0]:
-        net.replace(i, op("flatten"), x)
-    else:
-        net.replace(i, op("reshape", target(before, after)), x)
-    return "reshape"
-
-
-def target(before: Shape, after: Shape) -> Shape:
-    """The dimensions to write: numbers, dynamic dimensions that have a word, and at most one that follows (-1)."""
-    if not is_dynamic(after):
-        return after
-    known = set(before)
-    plain = tuple(n if isinstance(n, int) or (n in known and n.is_Symbol) else -1 for n in after)
-    return plain if plain.count(-1) <= 1 else tuple(map(tidy, after))
+        inner = [net.operands[x][0] if net.name(x) == "expand" else x for x in xs]
+        shape = broadcast(net.ops[i], *(net.shapes[x] for x in inner))
+        if shape == net.shapes[i]:
+            net.replace(i, net.ops[i], *inner)
+        elif len(shape) == len(net.shapes[i]):
+            smaller = net.add(i, net.ops[i], *inner, shape=shape)
+            net.replace(i, op("expand", net.shapes[i]), smaller)

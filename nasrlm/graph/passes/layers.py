@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from nasrlm.graph.dims import Shape
 from nasrlm.graph.ops import op, relative_width
-from nasrlm.graph.passes.clean import target
 from nasrlm.graph.passes.net import Net
+from nasrlm.graph.passes.reshaping import target
 
 
 def linears(net: Net) -> None:

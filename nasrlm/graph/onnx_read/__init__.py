@@ -1,0 +1,1 @@
+"""How each ONNX operator becomes operators of a graph, one file a family."""
