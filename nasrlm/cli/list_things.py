@@ -69,9 +69,7 @@ def _evaluators() -> list[Row]:
 def _samplers() -> list[Row]:
     from nasrlm.search import SAMPLERS, make_sampler
 
-    return [
-        {"name": name, "Optuna class": type(make_sampler(name, seed=0)).__name__} for name in SAMPLERS
-    ]
+    return [{"name": name, "Optuna class": type(make_sampler(name, seed=0)).__name__} for name in SAMPLERS]
 
 
 def _checkpoints() -> list[Row]:

@@ -28,12 +28,8 @@ def command(
     metrics: Annotated[
         str | None, typer.Option(metavar="A,B", help="The metrics, with commas; default: all it knows.")
     ] = None,
-    quantiles: Annotated[
-        str | None, typer.Option(metavar="0.1,0.9", help="Quantiles to add, between 0 and 1.")
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE.csv", help="Write CSV there.")
-    ] = None,
+    quantiles: Annotated[str | None, typer.Option(metavar="0.1,0.9", help="Quantiles to add, between 0 and 1.")] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE.csv", help="Write CSV there.")] = None,
     as_json: Json = False,
 ) -> None:
     """Predict metrics of architectures or .onnx files."""

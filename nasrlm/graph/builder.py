@@ -57,6 +57,10 @@ class GraphBuilder:
             known.append(op_.spec.dtype(op_, *given) if op_.spec.dtype else given[0])
         return known[x]
 
+    def node(self, x: int) -> tuple[Op, tuple[int, ...]]:
+        """Operator and operands of value `x`."""
+        return self._ops[x], tuple(x - r for r in self._refs[x])
+
     def apply(self, op_: Op, *operands: int) -> int:
         """Append any operator; the named methods below are the usual way."""
         shapes = self._shapes

@@ -13,7 +13,7 @@ import onnx
 from onnx import AttributeProto, defs, helper, numpy_helper, shape_inference
 
 from nasrlm.errors import ExportError
-from nasrlm.graph.dims import Shape, read_shape, shape_word
+from nasrlm.graph.dims import Shape, shape_word
 from nasrlm.graph.generic import generic_op
 from nasrlm.graph.onnx_bodies import body_results, read_bodies, write_body
 from nasrlm.graph.onnx_read.constants import Constant, element_type, leaf, read_tensor
@@ -94,8 +94,8 @@ def _given_types(n: Node) -> list[tuple[str, Shape]]:
         info = n.reader.infos.get(name)
         if info is None or not info.HasField("tensor_type") or not info.tensor_type.HasField("shape"):
             raise ExportError(
-                f"the shape of {name!r} is not known: {n.proto.domain}.{n.proto.op_type} is no operator of ONNX, and the "
-                "file does not say it. Run shape inference of the tool that made the file, and save with shapes."
+                f"the shape of {name!r} is not known: {n.proto.domain}.{n.proto.op_type} is no operator of ONNX, and "
+                "the file does not say it. Run shape inference of the tool that made the file, and save with shapes."
             )
         dims = tuple(n.reader.dimension(name, i, d) for i, d in enumerate(info.tensor_type.shape.dim))
         found.append((element_type(info.tensor_type.elem_type, name), dims))
@@ -233,11 +233,18 @@ def _inferred(op_: Op, shapes: tuple[Shape, ...] | None) -> list[tuple[str, Shap
 
 def _info(name: str, dtype: str, shape: Shape | None) -> onnx.ValueInfoProto:
     dims = None if shape is None else [d if isinstance(d, int) else str(d) for d in shape]
-    kind = onnx.TensorProto.STRING if dtype == "string" else helper.np_dtype_to_tensor_dtype(np.dtype(_numpy(dtype)))
-    return helper.make_tensor_value_info(name, kind, dims)
+    return helper.make_tensor_value_info(name, element_number(dtype), dims)
 
 
-def _numpy(dtype: str) -> Any:
+def element_number(dtype: str) -> int:
+    """ONNX's number of an element type."""
+    if dtype == "string":
+        return int(onnx.TensorProto.STRING)
+    return int(helper.np_dtype_to_tensor_dtype(np.dtype(numpy_type(dtype))))
+
+
+def numpy_type(dtype: str) -> Any:
+    """numpy's type of an element type."""
     if dtype == "bfloat16":
         import ml_dtypes
 
@@ -299,6 +306,3 @@ def write(w: Any, op_: Op, name: str, inputs: list[str], operands: tuple[int, ..
         body = word.startswith("( ")
         node.attribute.append(write_body(w, key, word, name, captured) if body else _attribute(key, word))
     w.nodes.append(node)
-
-
-__all__ = ["infer", "infer_dtypes", "leaf_tensor", "read", "read_shape", "tensor_of", "write"]

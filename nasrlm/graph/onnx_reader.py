@@ -205,6 +205,8 @@ class Reader:
         kind = n.proto.op_type
         read = READ.get(kind) if n.proto.domain in _DOMAINS else None
         constant = bool(n.proto.input) and all(n.is_constant(i) for i in range(len(n.proto.input)) if n.has(i))
+        if constant and any(c is not None and c.is_dynamic for c in map(n.constant_at, _SHAPED.get(kind, ()))):
+            constant = False  # its size is only known at run time
         if constant and read is not READ["Shape"] and n.proto.domain in _DOMAINS and kind not in _RANDOM:
             found = folded(n)
             return list(found) if found is not None else self._unknown(n, read)
@@ -224,5 +226,7 @@ class Reader:
         return [r if isinstance(r, Constant) else Constant(b.shape(r), b.dtype(r), None, True) for r in results]
 
 
+_SHAPED = {"Expand": (1,), "ConstantOfShape": (0,), "Range": (0, 1, 2), "Tile": (1,), "Reshape": (1,)}
+"""Operands that say a size."""
 _RANDOM = frozenset(("RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli", "Loop", "If", "Scan"))
 """Never computed beforehand."""

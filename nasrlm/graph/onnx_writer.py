@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -10,11 +10,18 @@ from typing import Any
 import numpy as np
 import onnx
 from numpy.random import Generator, default_rng
-from onnx import TensorProto, checker, helper, numpy_helper, shape_inference
+from onnx import checker, helper, numpy_helper, shape_inference
 
-from nasrlm.errors import ExportError
+from nasrlm.errors import ExportError, nearest
+from nasrlm.graph.dims import dim_word, is_dynamic
 from nasrlm.graph.graph import Graph
-from nasrlm.graph.ops import Op, Shape, absolute_width, group_count
+from nasrlm.graph.onnx_emit.image import EMIT_IMAGE, Emit
+from nasrlm.graph.onnx_emit.sequence import EMIT_SEQUENCE
+from nasrlm.graph.onnx_emit.tensor import EMIT_TENSOR
+from nasrlm.graph.onnx_generic import element_number, numpy_type
+from nasrlm.graph.onnx_generic import write as write_generic
+from nasrlm.graph.onnx_reader import WEIGHTS_KEY
+from nasrlm.graph.ops import Shape
 from nasrlm.graph.sources import as_graph
 
 OPSET = 17
@@ -23,12 +30,16 @@ _IR_VERSION = 8
 _INLINE_BYTES = 512 * 2**20
 """Files with more weights than this keep them in a file of their own beside the model (protobuf ends at 2 GiB)."""
 
+_FLOAT = np.dtype(np.float32)
+EMIT: dict[str, Emit] = {**EMIT_IMAGE, **EMIT_TENSOR, **EMIT_SEQUENCE, "onnx": write_generic}
+"""How to write each operator."""
+
 
 def to_onnx(
     x: Any,
     path: str | PathLike[str] | None = None,
     *,
-    weights: str | None = None,
+    weights: str | Mapping[str, Any] | None = None,
     seed: int = 0,
     opset: int = OPSET,
 ) -> onnx.ModelProto:
@@ -38,12 +49,13 @@ def to_onnx(
         x: anything `as_graph` takes.
         path: also write the file (parents are made); weights over 512 MiB go to `<name>.data` beside it.
         weights: None leaves weights out: they are declared as further graph inputs. "random" draws them (He et al.
-            2015 scale, BatchNorm at identity) from `seed`, so that the model runs.
+            2015 scale, norms near identity) from `seed`, so that the model runs. A mapping gives them by name, as
+            arrays or torch tensors, such as the `state_dict()` of `to_torch`.
         seed: of the random weights; the same seed gives the same bytes.
-        opset: 13 to 21.
+        opset: 13 to 21; raised where an operator needs a later one.
 
     Raises:
-        ExportError: bad argument, or a file that cannot be written.
+        ExportError: bad argument, a weight that is missing or has another shape, or a file that cannot be written.
 
     Example:
         >>> from nasrlm.graph import GraphBuilder
@@ -52,14 +64,37 @@ def to_onnx(
         >>> [i.name for i in to_onnx(b.build()).graph.input]
         ['input', 'conv_1.weight']
     """
-    if weights not in (None, "random"):
-        raise ExportError(f"weights={weights!r} is unknown. Allowed: None, 'random'.")
+    if not (weights is None or weights == "random" or isinstance(weights, Mapping)):
+        raise ExportError(f"weights={weights!r} is unknown. Allowed: None, 'random', or a mapping from name to array.")
     if opset not in _OPSETS:
         raise ExportError(f"opset {opset} is not written. Allowed: {_OPSETS.start} to {_OPSETS.stop - 1}.")
-    model = _Writer(as_graph(x), default_rng(seed) if weights else None, opset).model()
+    model = _model(as_graph(x), weights, seed, opset)
     if path is not None:
         _save(model, Path(path))
     return model
+
+
+def _model(graph: Graph, weights: str | Mapping[str, Any] | None, seed: int, opset: int) -> onnx.ModelProto:
+    writer = Writer(graph, _source(weights, seed), opset)
+    model = writer.model()
+    if writer.needed > opset:  # an operator asked for a later one, which may change how others are written
+        writer = Writer(graph, _source(weights, seed), writer.needed)
+        model = writer.model()
+    small = model.ByteSize() < _INLINE_BYTES
+    try:
+        checker.check_model(model, full_check=small and not writer.domains)
+        return shape_inference.infer_shapes(model, strict_mode=not writer.domains) if small else model
+    except (checker.ValidationError, shape_inference.InferenceError) as error:
+        raise ExportError(f"the network is no valid ONNX model: {str(error)[:300]}") from error
+
+
+def _source(weights: str | Mapping[str, Any] | None, seed: int) -> Source:
+    if isinstance(weights, Mapping):
+        return weights
+    return default_rng(seed) if weights else None
+
+
+Source = Generator | Mapping[str, Any] | None
 
 
 def _save(model: onnx.ModelProto, path: Path) -> None:
@@ -74,221 +109,185 @@ def _save(model: onnx.ModelProto, path: Path) -> None:
         raise ExportError(f"cannot write {path}: {error.strerror}. Choose a folder that you may write to.") from error
 
 
-class _Writer:
-    def __init__(self, graph: Graph, rng: Generator | None, opset: int) -> None:
-        self.graph, self.rng, self.opset = graph, rng, opset
+class Writer:
+    """Writes a graph node by node.
+
+    Attributes:
+        graph: what is written.
+        opset: version of ONNX's operators.
+        nodes: what was written so far.
+        weights: weights that are declared as inputs.
+        initializers: constants, and weights where they are given.
+        needed: the least opset that all operators have.
+        domains: foreign ONNX domains.
+    """
+
+    def __init__(self, graph: Graph, source: Source, opset: int) -> None:
+        self.graph, self.source, self.opset = graph, source, opset
         self.nodes: list[onnx.NodeProto] = []
         self.weights: list[onnx.ValueInfoProto] = []
         self.initializers: list[onnx.TensorProto] = []
-        self.names: list[str] = []
+        self.needed = 0
+        self.domains: set[str] = set()
+        self._names: list[str] = []
+        self._aliases: dict[str, str] = {}
+        self._constants = 0
 
     def model(self) -> onnx.ModelProto:
-        graph = self.graph
-        several = len(graph.inputs) > 1
-        for i, op, operands in graph.nodes():
-            name = f"{op.name}_{i}" if op.name != "in" else f"input_{i}" if several else "input"
-            self.names.append(name)
-            if op.name != "in":
-                _EMIT.get(op.name, _plain)(self, op, name, [self.names[x] for x in operands], operands)
-        inputs = [self._info(i) for i in graph.inputs]
-        outputs = self._outputs()
+        """The model."""
+        several = len(self.graph.inputs) > 1
+        inputs = self._write("", {i: f"input_{i}" if several else "input" for i in self.graph.inputs})
+        outputs = self._outputs("output")
         made = helper.make_graph(self.nodes, "nasrlm", [*inputs, *self.weights], outputs, self.initializers)
-        model = helper.make_model(
-            made,
-            opset_imports=[helper.make_opsetid("", self.opset)],
-            producer_name="nasrlm",
-            ir_version=_IR_VERSION,
-        )
-        checker.check_model(model, full_check=model.ByteSize() < _INLINE_BYTES)
-        return shape_inference.infer_shapes(model, strict_mode=True) if model.ByteSize() < _INLINE_BYTES else model
+        opsets = [helper.make_opsetid("", max(self.opset, self.needed))]
+        opsets += [helper.make_opsetid(domain, 1) for domain in sorted(self.domains)]
+        model = helper.make_model(made, opset_imports=opsets, producer_name="nasrlm", ir_version=self._ir_version())
+        if self.weights:
+            helper.set_model_props(model, {WEIGHTS_KEY: "inputs"})
+        return model
 
-    def _outputs(self) -> list[onnx.ValueInfoProto]:
+    def _ir_version(self) -> int:
+        return _IR_VERSION if max(self.opset, self.needed) < 21 else 10
+
+    def _write(self, prefix: str, inputs: Mapping[int, str]) -> list[onnx.ValueInfoProto]:
+        """Emit all nodes; the declared inputs are returned."""
+        for i, op, operands in self.graph.nodes():
+            name = inputs.get(i, f"{prefix}{op.name}_{i}")
+            self._names.append(name)
+            if op.name != "in":
+                EMIT[op.name](self, op, name, [self._name(x) for x in operands], operands)
+        return [self._info(self._names[i], i) for i in self.graph.inputs]
+
+    def body(self, graph: Graph, name: str, captured: list[str]) -> onnx.GraphProto:
+        """A sub-graph; its last inputs are values from outside."""
+        inner = Writer(graph, self.source, self.opset)
+        own = len(graph.inputs) - len(captured)
+        names = [f"{name}.input_{k}" for k in range(own)] + captured
+        inputs = inner._write(f"{name}.", dict(zip(graph.inputs, names, strict=True)))
+        outputs = inner._outputs(f"{name}.output")
+        self.weights += inner.weights
+        self.initializers += inner.initializers
+        self.need_opset(inner.needed)
+        self.domains |= inner.domains
+        return helper.make_graph(inner.nodes, name, inputs[:own], outputs)
+
+    def _name(self, i: int) -> str:
+        name = self._names[i]
+        return self._aliases.get(name, name)
+
+    def rename(self, name: str, other: str) -> None:
+        """What stands as `name` in the graph is `other` in the model."""
+        self._aliases[name] = self._aliases.get(other, other)
+
+    def _outputs(self, word: str) -> list[onnx.ValueInfoProto]:
         """Outputs named output, output_1 ...: Identity keeps an output that is also an input or used twice valid."""
         infos = []
         for position, i in enumerate(self.graph.outputs):
-            name = "output" if len(self.graph.outputs) == 1 else f"output_{position}"
-            self.emit("Identity", [self.names[i]], name)
-            infos.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, self.graph.shapes[i]))
+            name = word if len(self.graph.outputs) == 1 else f"{word}_{position}"
+            self.emit("Identity", [self._name(i)], name)
+            infos.append(self._info(name, i))
         return infos
 
-    def _info(self, i: int) -> onnx.ValueInfoProto:
-        return helper.make_tensor_value_info(self.names[i], TensorProto.FLOAT, self.graph.shapes[i])
+    def _info(self, name: str, i: int) -> onnx.ValueInfoProto:
+        dims = [d if isinstance(d, int) else str(d).replace(" ", "") for d in self.graph.shapes[i]]
+        return helper.make_tensor_value_info(name, element_number(self.graph.dtypes[i]), dims)
 
-    def emit(self, kind: str, inputs: list[str], output: str, **attributes: Any) -> str:
-        self.nodes.append(helper.make_node(kind, inputs, [output], name=output, **attributes))
+    def dtype(self, i: int) -> Any:
+        """numpy's type of the weights beside a value: its own if it is a floating-point one."""
+        dtype = self.graph.dtypes[i]
+        return np.dtype(numpy_type(dtype if "float" in dtype else "float32"))
+
+    def need_opset(self, opset: int) -> None:
+        """Say that an operator needs at least this opset."""
+        self.needed = max(self.needed, opset)
+
+    def emit(self, kind: str, inputs: Sequence[str], output: str, **attributes: Any) -> str:
+        """Write a node with one value, whose name is returned."""
+        self.emit_several(kind, inputs, [output], **attributes)
         return output
 
-    def weight(self, name: str, shape: Shape, draw: Callable[[Generator], np.ndarray]) -> str:
-        """A trainable or statistical tensor: an initializer when weights are drawn, else a graph input."""
-        if self.rng is None:
-            self.weights.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
-        else:
-            self.initializers.append(numpy_helper.from_array(draw(self.rng).astype(np.float32), name))
+    def emit_several(self, kind: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any) -> None:
+        """Write a node."""
+        self.nodes.append(helper.make_node(kind, list(inputs), list(outputs), name=outputs[0], **attributes))
+
+    def constant(self, name: str, value: Any, dtype: str | None = None) -> str:
+        """A known tensor."""
+        array = np.asarray(value)
+        if dtype == "bfloat16":
+            array = array.astype(numpy_type(dtype))
+        self.initializers.append(numpy_helper.from_array(array, name))
         return name
 
-    def constant(self, name: str, value: np.ndarray) -> str:
-        self.initializers.append(numpy_helper.from_array(value, name))
+    def number(self, name: str, value: float, operand: int) -> str:
+        """A known number of the type of a value."""
+        self._constants += 1
+        return self.constant(f"{name}.number_{self._constants}", np.array(value, self.dtype(operand)))
+
+    def dims(self, name: str, shape: Shape) -> str:
+        """A shape as a tensor; dynamic dimensions are taken from the network's inputs."""
+        if not is_dynamic(shape):
+            return self.constant(name, np.array(shape, np.int64))
+        parts = [self._dim(f"{name}.{k}", d) for k, d in enumerate(shape)]
+        return self.emit("Concat", parts, name, axis=0)
+
+    def _dim(self, name: str, dim: Any) -> str:
+        if isinstance(dim, int):
+            return self.constant(name, np.array([dim], np.int64))
+        dim_word(dim)  # refuses what is no multiple of a dynamic dimension
+        factor, symbol = dim.as_coeff_Mul()
+        for i in self.graph.inputs:
+            if symbol in self.graph.shapes[i]:
+                axis = self.graph.shapes[i].index(symbol)
+                shape = self.emit("Shape", [self._name(i)], f"{name}.shape")
+                index = self.constant(f"{name}.axis", np.array([axis], np.int64))
+                size = self.emit("Gather", [shape, index], f"{name}.size")
+                if factor == 1:
+                    return size
+                return self.emit(
+                    "Mul", [size, self.constant(f"{name}.factor", np.array([int(factor)], np.int64))], name
+                )
+        raise ExportError(f"the dynamic dimension {dim} is the size of no input")
+
+    def tensor(self, name: str, shape: Shape, dtype: str) -> str:
+        """A learned tensor."""
+        return self.weight(name, shape, lambda rng: rng.normal(0, 0.1, shape), np.dtype(numpy_type(dtype)))
+
+    def kernel(self, name: str, shape: Shape, fan_in: int, operand: int) -> str:
+        """A learned matrix or kernel."""
+        draw = (2 / max(fan_in, 1)) ** 0.5
+        return self.weight(f"{name}.weight", shape, lambda rng: rng.normal(0, draw, shape), self.dtype(operand))
+
+    def bias(self, name: str, size: int, operand: int) -> str:
+        """A learned vector."""
+        return self.weight(f"{name}.bias", (size,), lambda rng: rng.normal(0, 0.01, size), self.dtype(operand))
+
+    def filled(self, name: str, shape: Shape, value: float) -> str:
+        """A learned tensor that starts as one number."""
+        return self.weight(name, shape, lambda _: np.full(shape, value))
+
+    def near(self, name: str, shape: Shape, value: float) -> str:
+        """A learned tensor that starts near one number: exactly at it, a scale or shift would be none."""
+        return self.weight(name, shape, lambda rng: value + rng.normal(0, 0.05, shape))
+
+    def weight(self, name: str, shape: Shape, draw: Callable[[Generator], np.ndarray], dtype: Any = _FLOAT) -> str:
+        """A trainable or statistical tensor: an initializer when weights are given or drawn, else a graph input."""
+        if self.source is None:
+            kind = int(helper.np_dtype_to_tensor_dtype(dtype))
+            self.weights.append(helper.make_tensor_value_info(name, kind, shape))
+            return name
+        array = self._given(name, shape) if isinstance(self.source, Mapping) else draw(self.source)
+        self.initializers.append(numpy_helper.from_array(np.asarray(array).astype(dtype), name))
         return name
 
-    def kernel(self, name: str, shape: Shape, fan_in: int) -> str:
-        return self.weight(f"{name}.weight", shape, lambda rng: rng.normal(0, (2 / fan_in) ** 0.5, shape))
-
-    def bias(self, name: str, size: int) -> str:
-        return self.weight(f"{name}.bias", (size,), lambda rng: rng.normal(0, 0.01, size))
-
-
-_PLAIN = {
-    "relu": "Relu",
-    "sigmoid": "Sigmoid",
-    "tanh": "Tanh",
-    "hardswish": "HardSwish",
-    "gap": "GlobalAveragePool",
-    "gmp": "GlobalMaxPool",
-    "flatten": "Flatten",
-    "identity": "Identity",
-    "dropout": "Dropout",
-    "concat": "Concat",
-    "softmax": "Softmax",
-    "leakyrelu": "LeakyRelu",
-    "hardsigmoid": "HardSigmoid",
-}
-
-_ATTRIBUTES: dict[str, Callable[[Op], dict[str, Any]]] = {
-    "concat": lambda op: {"axis": op["axis"]},
-    "softmax": lambda op: {"axis": op["axis"]},
-    "leakyrelu": lambda op: {"alpha": op["slope"]},
-    "hardsigmoid": lambda op: {"alpha": 1 / 6, "beta": 0.5},
-}
-
-
-def _plain(w: _Writer, op: Op, name: str, inputs: list[str], operands: tuple[int, ...]) -> None:
-    if op.name == "hardswish" and w.opset < 14:
-        gate = w.emit("HardSigmoid", inputs, f"{name}.gate", alpha=1 / 6, beta=0.5)
-        w.emit("Mul", [inputs[0], gate], name)
-        return
-    attributes = _ATTRIBUTES.get(op.name)
-    w.emit(_PLAIN[op.name], inputs, name, **(attributes(op) if attributes else {}))
-
-
-def _join(w: _Writer, op: Op, name: str, inputs: list[str], operands: tuple[int, ...]) -> None:
-    if op.name == "add":
-        w.emit("Add" if len(inputs) == 2 else "Sum", inputs, name)
-        return
-    product = inputs[0]
-    for i, factor in enumerate(inputs[1:], 2):
-        product = w.emit("Mul", [product, factor], name if i == len(inputs) else f"{name}.{i}")
-
-
-def _conv(w: _Writer, op: Op, name: str, inputs: list[str], operands: tuple[int, ...]) -> None:
-    channels = w.graph.shapes[operands[0]][1]
-    groups, out = group_count(op, channels), absolute_width(channels, op["width"])
-    shape = (out, channels // groups, *op["kernel"])
-    inputs = [*inputs, w.kernel(name, shape, int(np.prod(shape[1:])))]
-    if op["bias"]:
-        inputs.append(w.bias(name, out))
-    w.emit("Conv", inputs, name, **_window(op), dilations=op["dilation"], group=groups)
-
-
-def _window(op: Op) -> dict[str, Any]:
-    return {"kernel_shape": op["kernel"], "strides": op["stride"], "pads": op["padding"]}
-
-
-def _pool(w: _Writer, op: Op, name: str, inputs: list[str], operands: tuple[int, ...]) -> None:
-    extra = {} if op.name == "maxpool" else {"count_include_pad": int(op["include_padding"])}
-    kind = "MaxPool" if op.name == "maxpool" else "AveragePool"
-    w.emit(kind, inputs, name, **_window(op), ceil_mode=int(op["ceil"]), **extra)
-
-
-def _linear(w: _Writer, op: Op, name: str, inputs: list[str], operands: tuple[int, ...]) -> None:
-    shape = w.graph.shapes[operands[0]]
-    out = absolute_width(shape[-1], op["width"])
-    if len(shape) == 2:
-        bias = [w.bias(name, out)] if op["bias"] else []
-        w.emit("Gemm", [*inputs, w.kernel(name, (out, shape[-1]), shape[-1]), *bias], name, transB=1)
-        return
-    product = f"{name}.product" if op["bias"] else name
-    w.emit("MatMul", [*inputs, w.kernel(name, (shape[-1], out), shape[-1])], product)
-    if op["bias"]:
-        w.emit("Add", [product, w.bias(name, out)], name)
-
-
-def _batch_norm(w: _Writer, op: Op, name: str, inputs: list[str], operands: tuple[int, ...]) -> None:
-    size = w.graph.shapes[operands[0]][1]
-    starts = {"scale": 1.0, "shift": 0.0, "mean": 0.0, "variance": 1.0}
-    tensors = [w.weight(f"{name}.{k}", (size,), lambda _, v=v: np.full(size, v)) for k, v in starts.items()]  # type: ignore[misc]
-    w.emit("BatchNormalization", [*inputs, *tensors], name)
-
-
-def _prelu(w: _Writer, op: Op, name: str, inputs: list[str], operands: tuple[int, ...]) -> None:
-    shape = w.graph.shapes[operands[0]]
-    slope = (shape[1], *(1,) * (len(shape) - 2))
-    w.emit("PRelu", [*inputs, w.weight(f"{name}.slope", slope, lambda _: np.full(slope, 0.25))], name)
-
-
-def _relu6(w: _Writer, op: Op, name: str, inputs: list[str], operands: tuple[int, ...]) -> None:
-    bounds = [w.constant(f"{name}.{k}", np.float32(v)) for k, v in (("low", 0), ("high", 6))]  # type: ignore[arg-type]
-    w.emit("Clip", [*inputs, *bounds], name)
-
-
-def _zeros(w: _Writer, op: Op, name: str, inputs: list[str], operands: tuple[int, ...]) -> None:
-    w.emit("Mul", [*inputs, w.constant(f"{name}.zero", np.float32(0))], name)  # type: ignore[arg-type]
-
-
-def _after(w: _Writer, op: Op, name: str, inputs: list[str], operands: tuple[int, ...]) -> None:
-    w.emit("Identity", inputs[:1], name)
-
-
-def _silu(w: _Writer, op: Op, name: str, inputs: list[str], operands: tuple[int, ...]) -> None:
-    w.emit("Mul", [inputs[0], w.emit("Sigmoid", inputs, f"{name}.gate")], name)
-
-
-def _shuffle(w: _Writer, op: Op, name: str, inputs: list[str], operands: tuple[int, ...]) -> None:
-    n, c, *size = w.graph.shapes[operands[0]]
-    groups = op["groups"]
-    split = w.constant(f"{name}.split", np.array([n, groups, c // groups, *size], np.int64))
-    merge = w.constant(f"{name}.merge", np.array([n, c, *size], np.int64))
-    apart = w.emit("Reshape", [*inputs, split], f"{name}.apart")
-    order = [0, 2, 1, *range(3, 3 + len(size))]
-    w.emit("Reshape", [w.emit("Transpose", [apart], f"{name}.turned", perm=order), merge], name)
-
-
-def _slice(w: _Writer, op: Op, name: str, inputs: list[str], operands: tuple[int, ...]) -> None:
-    bounds = {"start": op["start"], "stop": op["stop"], "axis": op["axis"]}
-    w.emit(
-        "Slice",
-        [*inputs, *(w.constant(f"{name}.{k}", np.array([v], np.int64)) for k, v in bounds.items())],
-        name,
-    )
-
-
-def _pad(w: _Writer, op: Op, name: str, inputs: list[str], operands: tuple[int, ...]) -> None:
-    half = len(op["padding"]) // 2
-    amounts = [0, 0, *op["padding"][:half], 0, 0, *op["padding"][half:]]
-    w.emit("Pad", [*inputs, w.constant(f"{name}.amounts", np.array(amounts, np.int64))], name)
-
-
-def _const(w: _Writer, op: Op, name: str, inputs: list[str], operands: tuple[int, ...]) -> None:
-    # ConstantOfShape keeps a large constant out of the file.
-    shape = w.constant(f"{name}.shape", np.array(op["shape"], np.int64))
-    w.emit("ConstantOfShape", [shape], name)
-
-
-_EMIT: dict[str, Callable[[_Writer, Op, str, list[str], tuple[int, ...]], None]] = {
-    "add": _join,
-    "mul": _join,
-    "conv": _conv,
-    "linear": _linear,
-    "bn": _batch_norm,
-    "prelu": _prelu,
-    "maxpool": _pool,
-    "avgpool": _pool,
-    "relu6": _relu6,
-    "zeros": _zeros,
-    "blank": _zeros,
-    "after": _after,
-    "silu": _silu,
-    "shuffle": _shuffle,
-    "slice": _slice,
-    "pad": _pad,
-    "const": _const,
-}
+    def _given(self, name: str, shape: Shape) -> np.ndarray:
+        assert isinstance(self.source, Mapping)
+        if name not in self.source:
+            close = ", ".join(nearest(name, list(self.source))) or "none is like it"
+            raise ExportError(
+                f"the weight {name!r} of shape {tuple(shape)} is not among those given. Nearest: {close}."
+            )
+        found = self.source[name]
+        array = np.asarray(found.detach().cpu() if hasattr(found, "detach") else found)
+        if array.size != int(np.prod(shape)):
+            raise ExportError(f"the weight {name!r} has the shape {array.shape}, the network needs {tuple(shape)}")
+        return array.reshape(shape)

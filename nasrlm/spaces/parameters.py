@@ -60,8 +60,7 @@ class Choice:
                 )
         if len(set(self.values)) < len(self.values):
             raise SpaceError(
-                f"parameter {self.name!r} has equal values: {self.values} (1, 1.0 and True are equal). "
-                "Leave one out."
+                f"parameter {self.name!r} has equal values: {self.values} (1, 1.0 and True are equal). Leave one out."
             )
 
     @property
@@ -82,7 +81,8 @@ class Choice:
         words = [str(option) for option in self.values]
         close = nearest(str(plain), words)
         raise SpaceError(
-            f"parameter {self.name!r} is {plain!r}." + (f" Nearest: {', '.join(close)}." if close else "")
+            f"parameter {self.name!r} is {plain!r}."
+            + (f" Nearest: {', '.join(close)}." if close else "")
             + f" Allowed: {', '.join(words)}."
         )
 
@@ -133,9 +133,7 @@ class Integer:
         if isinstance(plain, int | float) and not isinstance(plain, bool) and plain in self.options:
             return int(plain)
         by = f" by {self.step}" if self.step > 1 else ""
-        raise SpaceError(
-            f"parameter {self.name!r} is {plain!r}. Allowed: {self.low} to {self.options[-1]}{by}."
-        )
+        raise SpaceError(f"parameter {self.name!r} is {plain!r}. Allowed: {self.low} to {self.options[-1]}{by}.")
 
 
 Parameter = Choice | Integer

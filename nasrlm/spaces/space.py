@@ -288,9 +288,7 @@ class SearchSpace(ABC):
                 params[parameter.name] = value(j)
         return self._make(params)
 
-    def _changed(
-        self, params: Params, name: str, option: Value, rng: np.random.Generator | None
-    ) -> Architecture:
+    def _changed(self, params: Params, name: str, option: Value, rng: np.random.Generator | None) -> Architecture:
         """Set one parameter; newly active ones are drawn, or take their first value without a generator."""
 
         def value(j: int) -> Value:

@@ -115,9 +115,9 @@ class Dense(nn.Module):
     def __init__(self, a: int, growth: int, layers: int) -> None:
         super().__init__()
         self.layers = nn.ModuleList(
-            nn.Sequential(nn.BatchNorm2d(a + i * growth), nn.ReLU(), nn.Conv2d(a + i * growth, growth, 3, padding=1, bias=False))
-            for i in range(layers)
-        )  # fmt: skip
+            nn.Sequential(nn.BatchNorm2d(c), nn.ReLU(), nn.Conv2d(c, growth, 3, padding=1, bias=False))
+            for c in range(a, a + layers * growth, growth)
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         found = [x]

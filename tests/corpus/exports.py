@@ -26,8 +26,19 @@ WAYS: tuple[Way, ...] = (
     ("dynamo", 21),
 )
 """Exporter and opset; "unfolded" is TorchScript without constant folding."""
-CANNOT: dict[tuple[str, str, int], str] = {}
-"""What an exporter cannot do, and why."""
+_ATTENTION = "not supported"
+CANNOT: dict[tuple[str, str, int], str] = {
+    **{(name, "torchscript", 9): _ATTENTION for name in ("vit", "torch_attention", "bert", "bert_masked", "gpt_sdpa")},
+    ("torch_attention", "torchscript", 14): _ATTENTION,
+    ("torch_attention", "torchscript", 17): _ATTENTION,
+    ("torch_attention", "unfolded", 17): _ATTENTION,
+}
+"""What an exporter cannot do, with words of its error: scaled_dot_product_attention comes with opset 14, and
+nn.MultiheadAttention takes a path of its own in evaluation mode."""
+DIFFERENT: dict[tuple[str, str, int], str] = {
+    ("unet_bilinear", "torchscript", 9): "Upsample of opset 9 has other coordinates: another network",
+}
+"""Exports that compute something else."""
 
 
 @cache

@@ -85,7 +85,7 @@ _SMALL = {
 def bert() -> nn.Module:
     from transformers import BertConfig, BertModel
 
-    return Transformers(BertModel(BertConfig(**_SMALL, max_position_embeddings=64)))
+    return Transformers(BertModel(BertConfig(**_SMALL, max_position_embeddings=64), add_pooling_layer=False))
 
 
 def gpt(attention: str) -> nn.Module:

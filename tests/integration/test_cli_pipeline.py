@@ -185,9 +185,7 @@ def test_another_training_does_not_write_into_the_folder(place: Path, capsys: py
         ('"{""depth"":1,""width"":4,""kernel"":1,""pool"":""avg"",""residual"":false}",good,2.0\n', "good"),
     ],
 )
-def test_a_table_that_cannot_be_used(
-    rows: str, part: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_table_that_cannot_be_used(rows: str, part: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "t.csv").write_text("arch,acc,ms\n" + rows, encoding="utf-8")
     (tmp_path / "train.yaml").write_text(TRAIN, encoding="utf-8")
     assert main(["train", str(tmp_path / "train.yaml")]) == 2

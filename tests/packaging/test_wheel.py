@@ -17,12 +17,38 @@ import nasrlm
 
 BUILD = "import sys, setuptools.build_meta as b; b.build_wheel(sys.argv[1])"
 CORE = {
-    "matplotlib", "moocore", "networkx", "numpy", "onnx", "onnxruntime", "optuna", "pandas", "plotly", "protobuf",
+    "matplotlib",
+    "moocore",
+    "networkx",
+    "numpy",
+    "onnx",
+    "onnxruntime",
+    "optuna",
+    "pandas",
+    "plotly",
+    "protobuf",
     "pyarrow",
-    "pydantic", "rich", "ruamel.yaml", "safetensors", "scikit-learn", "scipy", "sentencepiece", "torch", "typer",
+    "pydantic",
+    "rich",
+    "ruamel.yaml",
+    "safetensors",
+    "scikit-learn",
+    "scipy",
+    "sentencepiece",
+    "torch",
+    "typer",
 }
 EXTRAS = {
-    "t5gemma", "triton", "openvino", "html", "dashboard", "postgres", "benchmarks", "test", "docs", "dev",
+    "t5gemma",
+    "triton",
+    "openvino",
+    "html",
+    "dashboard",
+    "postgres",
+    "benchmarks",
+    "test",
+    "docs",
+    "dev",
 }
 
 

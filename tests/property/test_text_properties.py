@@ -73,9 +73,7 @@ seeds = st.integers(0, 2**32 - 1)
 def test_order_of_nodes_changes_nothing(seed: int, other: int) -> None:
     graph = random_graph(seed)
     for dead_work in (False, True):
-        assert graph_text(reordered(graph, other), dead_work=dead_work) == graph_text(
-            graph, dead_work=dead_work
-        )
+        assert graph_text(reordered(graph, other), dead_work=dead_work) == graph_text(graph, dead_work=dead_work)
 
 
 @given(seeds, st.booleans())

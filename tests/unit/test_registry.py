@@ -120,8 +120,10 @@ def test_a_users_folder_that_hides_the_spaces_is_named(tmp_path: Path, monkeypat
 
 def test_a_users_file(tmp_path: Path) -> None:
     file = tmp_path / "my-space.py"
-    file.write_text("from __future__ import annotations\nimport dataclasses\n"
-                    "@dataclasses.dataclass\nclass A:\n    x: int = 1\nSPACE = A\n")
+    file.write_text(
+        "from __future__ import annotations\nimport dataclasses\n"
+        "@dataclasses.dataclass\nclass A:\n    x: int = 1\nSPACE = A\n"
+    )
     first = registry.load_file("spaces", file)
     assert first().x == 1
     assert registry.load_file("spaces", str(file)) is first

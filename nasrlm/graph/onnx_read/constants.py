@@ -47,6 +47,11 @@ class Constant:
         return "float" in self.dtype
 
     @property
+    def is_dynamic(self) -> bool:
+        """Whether an entry is a dynamic dimension."""
+        return self.data is not None and self.data.dtype == object
+
+    @property
     def size(self) -> int:
         """Number of entries."""
         return int(np.prod(self.shape, dtype=object)) if self.shape else 1
@@ -89,7 +94,7 @@ def read_tensor(tensor: onnx.TensorProto, *, learned: bool) -> Constant:
     if any(n < 0 for n in shape):
         raise ExportError(f"{where} has a negative dimension: {shape}")
     constant = Constant(shape, dtype, None, learned)
-    limit = MOST_FLOATS if constant.is_float else MOST_ENTRIES
+    limit = MOST_FLOATS if constant.is_float and not _may_mask(shape) else MOST_ENTRIES
     if constant.size > limit or tensor.data_location == onnx.TensorProto.EXTERNAL:
         return constant
     try:
@@ -97,6 +102,11 @@ def read_tensor(tensor: onnx.TensorProto, *, learned: bool) -> Constant:
     except (ValueError, TypeError, OverflowError, AttributeError) as error:
         raise ExportError(f"{where} is damaged: {error}") from error
     return Constant(shape, dtype, data, learned)
+
+
+def _may_mask(shape: Shape) -> bool:
+    """Whether a tensor has the form of a mask of scores, (1, 1, length, length)."""
+    return len(shape) > 2 and set(shape[:-2]) == {1} and shape[-1] > 1
 
 
 def leaf(constant: Constant, shape: Shape | None = None) -> Op:

@@ -119,7 +119,9 @@ def _batch_norm(n: Node) -> Result | None:
 
 
 def _instance_norm(n: Node) -> Result:
-    return n.b.apply(op("instancenorm", n.attributes.get("epsilon", 1e-5)), n.value(0))
+    scale, shift = n.constant_at(1), n.constant_at(2)
+    plain = scale is not None and shift is not None and scale.uniform() == 1 and shift.uniform() == 0
+    return n.b.apply(op("instancenorm", n.attributes.get("epsilon", 1e-5), not plain), n.value(0))
 
 
 def _group_norm(n: Node) -> Result:
@@ -216,9 +218,9 @@ def resize_op(mode: str, before: tuple[Any, ...], after: tuple[Any, ...], coordi
     if coordinates == "torch" and all(b != 1 for b in after):
         coordinates = "half"
     if mode != "nearest":
-        rounding = "floor"
+        rounding = "plain"
     elif whole and all(_repeats(a, f, coordinates, rounding) for a, f in zip(before, factors, strict=True)):
-        coordinates, rounding = "half", "floor"
+        coordinates, rounding = "half", "plain"
     return op_with("resize", mode=mode, scale=scale, size=size, coordinates=coordinates, rounding=rounding)
 
 

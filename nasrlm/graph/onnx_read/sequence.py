@@ -53,7 +53,7 @@ def _recurrent(kind: str) -> Read:
         reset_after = kind != "GRU" or bool(a.get("linear_before_reset", 0))
         made = op_with(kind.lower(), hidden=hidden, direction=direction, offset=n.has(3), reset_after=reset_after)
         starts = [i for i in range(5, 5 + states) if n.has(i)]
-        if all(_is_zero(n.found(i)) for i in starts):
+        if all(_is_zero(n, i) for i in starts):
             starts = []
         elif len(starts) != states:
             return None
@@ -63,8 +63,12 @@ def _recurrent(kind: str) -> Read:
     return read
 
 
-def _is_zero(found: Result) -> bool:
-    return isinstance(found, Constant) and found.uniform() == 0
+def _is_zero(n: Node, slot: int) -> bool:
+    found = n.found(slot)
+    if isinstance(found, Constant):
+        return found.uniform() == 0
+    made, operands = n.b.node(found)
+    return made.name == "expand" and n.b.node(operands[0])[0].text == "#0"
 
 
 def _attention(n: Node) -> Result | None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from nasrlm.errors import ExportError
 from nasrlm.graph.dims import Shape, is_dynamic, tidy
-from nasrlm.graph.onnx_read.constants import Constant, element_type, known
+from nasrlm.graph.onnx_read.constants import Constant, element_type, known, leaf
 from nasrlm.graph.onnx_read.image import Read
 from nasrlm.graph.onnx_read.node import Node, Result
 from nasrlm.graph.operators.tensor import TO_END
@@ -126,7 +126,19 @@ def _expand(n: Node) -> Result | None:
     data = n.known(1)
     if data is None:
         return None
-    return n.b.apply(op("expand", tuple(d if data.dtype == object else int(d) for d in data.reshape(-1))), n.value(0))
+    return n.b.apply(
+        op("expand", tuple(int(d) if isinstance(d, np.integer) else d for d in data.reshape(-1))), n.value(0)
+    )
+
+
+def _constant_of_shape(n: Node) -> Result | None:
+    """A constant of a dynamic shape."""
+    data, fill = n.known(0), n.attributes.get("value")
+    if data is None:
+        return None
+    number = 0.0 if fill is None else n.tensor(fill).uniform()
+    value = n.b.constant(number, "float32" if fill is None else n.tensor(fill).dtype)
+    return n.b.apply(op("expand", tuple(data.reshape(-1))), value)
 
 
 def _transpose(n: Node) -> Result:
@@ -208,8 +220,6 @@ def _taken(n: Node, indices: np.ndarray, axis: int) -> Result:
         shape = (*n.shape(0)[:axis], *indices.shape, *n.shape(0)[axis + 1 :])
         return part if n.b.shape(part) == shape else n.b.apply(op("reshape", target(n.b.shape(part), shape)), part)
     chosen = known(np.asarray(flat, np.int64).reshape(indices.shape))
-    from nasrlm.graph.onnx_read.constants import leaf
-
     return n.b.apply(op("gather", axis), x, n.b.apply(leaf(chosen)))
 
 
@@ -334,6 +344,7 @@ READ_TENSOR: dict[str, Read] = {
     "Unsqueeze": _unsqueeze,
     "Flatten": _flatten,
     "Expand": _expand,
+    "ConstantOfShape": _constant_of_shape,
     "Transpose": _transpose,
     "Concat": _concat,
     "Split": _split,

@@ -260,7 +260,7 @@ IMAGE: dict[str, OpSpec] = {
             spatial_field("scale", "s", 1),
             shape_field("size", "to", ()),
             choice_field("coordinates", "half", "corners", "asymmetric", "torch", "half_symmetric"),
-            choice_field("rounding", "floor", "ceil", "round_prefer_floor", "round_prefer_ceil"),
+            choice_field("rounding", "plain", "floor", "ceil", "round_prefer_floor", "round_prefer_ceil"),
         ),
     ),
     "depth2space": OpSpec(_depth_to_space, (integer_field("block", "b", 2), flag("crd", "crd", when=True))),
@@ -269,4 +269,5 @@ IMAGE: dict[str, OpSpec] = {
     "softmax": OpSpec(same, (AXIS,)),
     "logsoftmax": OpSpec(same, (AXIS,)),
 }
-"""Operators on feature maps. `resize` scales only dimensions after the channels."""
+"""Operators on feature maps. `resize` scales only dimensions after the channels; a plain rounding repeats each entry
+(or has no part, in all modes but nearest)."""

@@ -24,6 +24,8 @@ def reshapes(net: Net) -> None:
                 x = net.operands[x][0]
             if net.name(x) != "transpose":
                 _reshaped(net, i, x)
+            elif (turned := _unmerged(net, i, x)) is not None:
+                _transposed(net, i, turned)
             elif _others(net.shapes[x]) == _others(net.shapes[i]):
                 _transposed(net, i, x)
             else:
@@ -53,6 +55,25 @@ def _transposed(net: Net, i: int, turned: int) -> None:
         x = net.add(i, op("reshape", target(net.shapes[x], inner)), x, shape=inner)
     if (net.ops[i], net.operands[i]) != (made, [x]):
         net.replace(i, made, x)
+
+
+def _unmerged(net: Net, i: int, x: int) -> int | None:
+    """Reshape i splits the first dimension again that a reshape before transpose x merged: one transpose of all."""
+    merged, order = net.operands[x][0], net.ops[x]["order"]
+    if net.name(merged) not in _RESHAPES or order[0] != 0:
+        return None
+    source, kept = net.operands[merged][0], len(order) - 1
+    shape, after = net.shapes[source], _others(net.shapes[i])
+    places = [k for k, d in enumerate(shape) if d != 1]
+    before = [shape[k] for k in places]
+    tail = list(net.shapes[merged][1:])
+    if len(before) <= kept + 1 or before[-kept:] != tail or after[:-kept] != before[:-kept]:
+        return None
+    moved = [places[-kept:][k - 1] for k in order[1:]]
+    if after[-kept:] != [shape[k] for k in moved]:
+        return None
+    units = [k for k, d in enumerate(shape) if d == 1]
+    return net.add(i, op("transpose", (*units, *places[:-kept], *moved)), source)
 
 
 def _units_first(net: Net, i: int, x: int) -> int:

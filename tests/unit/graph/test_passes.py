@@ -53,7 +53,10 @@ ACTIVATIONS: dict[str, tuple[Callable[[Formula], int], str]] = {
     "approximate gelu": (_approximate_gelu, "gelu approx"),
     "approximate gelu with pow": (_approximate_gelu_with_power, "gelu approx"),
     "silu": (lambda f: f("mul", f("sigmoid", f.x), f.x), "silu"),
-    "hard-swish": (lambda f: f("div", f("mul", f.x, f("clip", f("add", f.x, 3.0), low=0.0, high=6.0)), 6.0), "hardswish"),
+    "hard-swish": (
+        lambda f: f("div", f("mul", f.x, f("clip", f("add", f.x, 3.0), low=0.0, high=6.0)), 6.0),
+        "hardswish",
+    ),
     "hard-swish by its gate": (lambda f: f("mul", f.x, f("hardsigmoid", f.x)), "hardswish"),
     "hard-sigmoid": (lambda f: f("div", f("relu6", f("add", f.x, 3.0)), 6.0), "hardsigmoid"),
     "hard-sigmoid by a factor": (lambda f: f("mul", f("relu6", f("add", 3.0, f.x)), 1 / 6), "hardsigmoid"),

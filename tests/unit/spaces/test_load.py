@@ -9,7 +9,7 @@ import pytest
 from nasrlm import get_space
 from nasrlm.errors import UnknownNameError, UsageError
 
-FILE = '''
+FILE = """
 from nasrlm import Choice, GraphBuilder, SearchSpace
 
 class Mine(SearchSpace):
@@ -27,7 +27,7 @@ class Mine(SearchSpace):
         return b.build()
 
 SPACE = Mine
-'''
+"""
 
 
 def test_a_users_file_is_a_space(tmp_path: Path) -> None:

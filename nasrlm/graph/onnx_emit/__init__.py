@@ -1,0 +1,1 @@
+"""How each operator is written as ONNX, one file a family."""
