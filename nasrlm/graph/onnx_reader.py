@@ -58,11 +58,13 @@ def read_onnx(source: onnx.ModelProto | str | PathLike[str]) -> Graph:
 WEIGHTS_KEY = "nasrlm.weights"
 """Metadata of a model whose weights are declared as inputs, with a dot in their names."""
 
+_NORMS = ("BatchNormalization", "LayerNormalization", "InstanceNormalization", "GroupNormalization", "RMSNormalization")
 _WEIGHT_SLOTS = {
-    **{kind: 1 for kind in ("Conv", "ConvTranspose", "Gemm", "MatMul", "BatchNormalization", "PRelu", "LSTM", "GRU")},
-    **{kind: 1 for kind in ("RNN", "LayerNormalization", "InstanceNormalization", "GroupNormalization")},
+    **{kind: (1, 2) for kind in ("Conv", "ConvTranspose", "Gemm", "MatMul", "PRelu")},
+    **{kind: (1, 2, 3) for kind in ("LSTM", "GRU", "RNN")},
+    **{kind: (1, 2, 3, 4) for kind in _NORMS},
 }
-"""First operand that is a weight; every later one is, too."""
+"""Operands that are weights."""
 
 
 @dataclass(frozen=True)
@@ -182,9 +184,9 @@ class Reader:
         readers = self._readers[name]
         if len(dims) == 4 and all(kind not in ("Conv", "ConvTranspose") for kind, _ in readers):
             return False  # an image that only looks like a weight
-        bias = 1 if len(dims) == 1 else 0
-        firsts = [(slot, bias if kind == "Add" else _WEIGHT_SLOTS.get(kind, 0)) for kind, slot in readers]
-        return bool(readers) and all(slot >= first > 0 for slot, first in firsts)
+        return bool(readers) and all(
+            slot in _WEIGHT_SLOTS.get(kind, ()) or (kind == "Add" and len(dims) == 1) for kind, slot in readers
+        )
 
     def _node(self, position: int, node: onnx.NodeProto) -> None:
         where = f"node {node.name or position!r} ({node.op_type})"

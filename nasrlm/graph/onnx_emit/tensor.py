@@ -180,7 +180,15 @@ _JOINS = {
 _UNARY = {
     **{"relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh", "softplus": "Softplus", "softsign": "Softsign"},
     **{"selu": "Selu", "exp": "Exp", "log": "Log", "sqrt": "Sqrt", "reciprocal": "Reciprocal", "abs": "Abs"},
-    **{"neg": "Neg", "floor": "Floor", "ceil": "Ceil", "round": "Round", "sign": "Sign", "erf": "Erf", "sin": "Sin"},
+    **{
+        "neg": "Neg",
+        "rounddown": "Floor",
+        "roundup": "Ceil",
+        "round": "Round",
+        "sign": "Sign",
+        "erf": "Erf",
+        "sin": "Sin",
+    },
     **{"cos": "Cos", "not": "Not", "identity": "Identity", "dropout": "Dropout", "after": "Identity"},
     **{"flatten": "Flatten", "literal": "Identity"},
 }

@@ -312,7 +312,14 @@ def _plain(name: str) -> Read:
 _WORDS = {
     **{"Relu": "relu", "Sigmoid": "sigmoid", "Tanh": "tanh", "HardSwish": "hardswish", "Mish": "mish", "Selu": "selu"},
     **{"Softplus": "softplus", "Softsign": "softsign", "Exp": "exp", "Log": "log", "Sqrt": "sqrt", "Abs": "abs"},
-    **{"Reciprocal": "reciprocal", "Neg": "neg", "Floor": "floor", "Ceil": "ceil", "Round": "round", "Sign": "sign"},
+    **{
+        "Reciprocal": "reciprocal",
+        "Neg": "neg",
+        "Floor": "rounddown",
+        "Ceil": "roundup",
+        "Round": "round",
+        "Sign": "sign",
+    },
     **{"Erf": "erf", "Sin": "sin", "Cos": "cos", "Not": "not"},
 }
 _BINARY = {

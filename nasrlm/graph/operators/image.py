@@ -32,7 +32,9 @@ def same_padding(kernel: Shape, dilation: Shape) -> Shape:
 
 
 def _padding_word(value: Shape, op_: Op) -> str:
-    dilation = op_["dilation"] if "dilation" in op_.spec.index else (1,) * len(op_["kernel"])
+    index = op_.spec.index  # what is written behind the padding is not known when it is read
+    dilated = index.get("dilation", len(index)) < index["padding"]
+    dilation = op_["dilation"] if dilated else (1,) * len(op_["kernel"])
     if value == same_padding(op_["kernel"], dilation):
         return ""
     half = len(value) // 2

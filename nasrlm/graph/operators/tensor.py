@@ -280,7 +280,7 @@ TENSOR: dict[str, OpSpec] = {
     "blank": OpSpec(same),
     "after": OpSpec(same, arity=MANY),
     **_unary("relu", "relu6", "sigmoid", "tanh", "silu", "hardsigmoid", "hardswish", "mish", "softplus", "softsign"),
-    **_unary("selu", "exp", "log", "sqrt", "reciprocal", "abs", "neg", "floor", "ceil", "round", "sign", "erf"),
+    **_unary("selu", "exp", "log", "sqrt", "reciprocal", "abs", "neg", "rounddown", "roundup", "round", "sign", "erf"),
     **_unary("sin", "cos", "identity", "dropout"),
     "not": OpSpec(same, dtype=_boolean),
 }

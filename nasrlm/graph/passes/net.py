@@ -109,7 +109,12 @@ class Net:
             self.users[x][user] = self.users[x].get(user, 0) + times
         self.users[i] = {}
         self.outputs = [x if o == i else o for o in self.outputs]
-        self._remove(i)
+        self._gone.add(i)
+        for y in self.operands[i]:
+            if y == x:  # it stands for node i now, even where nothing read that
+                self.users[x].pop(i, None)
+            else:
+                self._unlink(y, i)
 
     def add(self, before: int, op: Op, *operands: int, shape: Shape | None = None) -> int:
         """A new node just before another one."""
@@ -136,12 +141,6 @@ class Net:
             if not self.users[x] and x not in self.outputs and self.name(x) != "in" and x not in self._gone:
                 self._gone.add(x)
                 stack += [(y, x) for y in self.operands[x]]
-
-    def _remove(self, i: int) -> None:
-        if i not in self._gone:
-            self._gone.add(i)
-            for x in self.operands[i]:
-                self._unlink(x, i)
 
     def graph(self) -> Graph:
         """The result."""
