@@ -24,6 +24,7 @@ from nasrlm.graph.spec import FLOAT, number_word, read_number
 
 OPSET = 17
 """Operators are written as this opset has them, unless their line says another version."""
+_FEW = 4
 _SEQUENCES = frozenset(
     ("SequenceMap", "SequenceConstruct", "SequenceEmpty", "SequenceAt", "SplitToSequence", "Optional")
 )
@@ -45,7 +46,7 @@ def read(n: Node) -> Result | list[Result]:
         if found is None:
             inputs.append("")
         elif isinstance(found, Constant):
-            word = leaf(found)
+            word = _small(found) or leaf(found)
             inputs.append(word.text if word.inline else f"%{shape_word(found.shape)}")
         else:
             inputs.append("@" + _suffix(n.b.dtype(found)))
@@ -62,6 +63,13 @@ def read(n: Node) -> Result | list[Result]:
     if outputs == 1:
         return value
     return [n.b.apply(op("item", i), value) if n.uses(i) else value for i in range(outputs)]
+
+
+def _small(found: Constant) -> Op | None:
+    """A few known numbers, which mean something to an operator that is written in full, such as on and off values."""
+    if found.data is None or not found.is_float or not 1 < found.size <= _FEW:
+        return None
+    return op("value", tuple(found.data.reshape(-1).tolist()), found.dtype, found.shape)
 
 
 def _suffix(dtype: Any) -> str:
@@ -203,6 +211,8 @@ def infer_dtypes(*known: Any) -> tuple[str, ...]:
 
 
 def _inferred(op_: Op, shapes: tuple[Shape, ...] | None) -> list[tuple[str, Shape | None]] | Any:
+    if not defs.has(op_["kind"], op_["version"] or OPSET, ""):
+        raise ExportError(f"ONNX has no operator {op_['kind']} in opset {op_['version'] or OPSET}")
     bodies = dict(op_["attributes"])
     if any(word.startswith("( ") for word in bodies.values()):
         return body_results(op_, shapes)
@@ -288,6 +298,8 @@ def write(w: Any, op_: Op, name: str, inputs: list[str], operands: tuple[int, ..
     w.need_opset(op_["version"])
     if op_["domain"]:
         w.domains.add(op_["domain"])
+        names = [name] if op_["outputs"] == 1 else [f"{name}.{i}" for i in range(op_["outputs"])]
+        w.infos += [_info(n, dtype, shape) for n, (dtype, shape) in zip(names, op_["types"], strict=True)]
     given, names, captured = iter(inputs), [], []
     for slot, word in enumerate(op_["inputs"]):
         if word[:1] == "^":

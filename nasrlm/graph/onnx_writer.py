@@ -120,6 +120,7 @@ class Writer:
         initializers: constants, and weights where they are given.
         needed: the least opset that all operators have.
         domains: foreign ONNX domains.
+        infos: types that ONNX cannot infer.
     """
 
     def __init__(self, graph: Graph, source: Source, opset: int) -> None:
@@ -129,6 +130,7 @@ class Writer:
         self.initializers: list[onnx.TensorProto] = []
         self.needed = 0
         self.domains: set[str] = set()
+        self.infos: list[onnx.ValueInfoProto] = []
         self._names: list[str] = []
         self._aliases: dict[str, str] = {}
         self._constants = 0
@@ -138,7 +140,9 @@ class Writer:
         several = len(self.graph.inputs) > 1
         inputs = self._write("", {i: f"input_{i}" if several else "input" for i in self.graph.inputs})
         outputs = self._outputs("output")
-        made = helper.make_graph(self.nodes, "nasrlm", [*inputs, *self.weights], outputs, self.initializers)
+        made = helper.make_graph(
+            self.nodes, "nasrlm", [*inputs, *self.weights], outputs, self.initializers, value_info=self.infos
+        )
         opsets = [helper.make_opsetid("", max(self.opset, self.needed))]
         opsets += [helper.make_opsetid(domain, 1) for domain in sorted(self.domains)]
         model = helper.make_model(made, opset_imports=opsets, producer_name="nasrlm", ir_version=self._ir_version())
@@ -169,7 +173,7 @@ class Writer:
         self.initializers += inner.initializers
         self.need_opset(inner.needed)
         self.domains |= inner.domains
-        return helper.make_graph(inner.nodes, name, inputs[:own], outputs)
+        return helper.make_graph(inner.nodes, name, inputs[:own], outputs, value_info=inner.infos)
 
     def _name(self, i: int) -> str:
         name = self._names[i]
