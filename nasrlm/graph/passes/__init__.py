@@ -20,9 +20,9 @@ from nasrlm.graph.passes.spatial import global_pools, paddings, shuffles
 PASSES: dict[str, Callable[[Net], None]] = {
     "no operations": no_operations,
     "expansions": expansions,
-    "constants": constants,
     "paddings": paddings,
     "activations": activations,
+    "constants": constants,
     "norms": norms,
     "group norms": group_norms,
     "scales": scales,

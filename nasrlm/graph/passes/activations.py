@@ -105,25 +105,17 @@ def _recognised(net: Net, root: int) -> tuple[Op, int] | None:
 
 
 def _sources(net: Net, root: int) -> list[int]:
-    """Values that all ways up from a node may lead to, the furthest first; none if they end at two or more."""
+    """Values above a node that it may be a function of, the nearest first."""
     met: dict[int, None] = {}
-    ends: set[int] = set()
     stack = [root]
-    while stack:
+    while stack and len(met) <= _MOST_NODES:
         x = stack.pop()
-        if x in met or net.number(x) is not None:
-            continue
-        met[x] = None
-        if len(met) > _MOST_NODES:
-            ends.add(x)
-        elif x == root or _is_step(net, x):
-            stack += net.operands[x]
-        else:
-            ends.add(x)
-        if len(ends) > 1 and len(met) <= _MOST_NODES:
-            return []
+        if x not in met and not net.ops[x].inline:
+            met[x] = None
+            if x == root or _is_step(net, x):
+                stack += net.operands[x]
     shape = net.shapes[root]
-    return [x for x in reversed(met) if x != root and net.shapes[x] == shape and net.is_float(x)]
+    return [x for x in met if x != root and net.shapes[x] == shape and net.is_float(x)]
 
 
 def _is_step(net: Net, x: int) -> bool:
