@@ -140,7 +140,9 @@ def _setting(experiment: FewLabelsExperiment, prepared: Prepared, progress: Prog
         )
     folder = open_run_folder(experiment.outputs.folder, experiment.model_dump(by_alias=True, exclude_none=True), FREE)
     dead_work = RLMConfig.from_dict(experiment.model).dead_work
-    read = {way: texts(table.architectures, dead_work=dead_work, folded=way == "folded") for way in experiment.texts}
+    read: dict[str, list[str]] = {}
+    for way in experiment.texts:
+        read[way] = texts(table.architectures, dead_work=dead_work, folded=way == "folded")
     if experiment.pretrain is not None:
         table = table.with_metrics(_text_costs(table, read[experiment.texts[0]], experiment.pretrain.costs))
     return Setting(experiment, table, metrics, read, groups, rows, folder, progress)

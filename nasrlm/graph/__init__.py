@@ -10,6 +10,7 @@ from nasrlm.graph.text import TEXT_VERSION, parse_text
 
 if TYPE_CHECKING:
     from nasrlm.graph.onnx_writer import to_onnx
+    from nasrlm.graph.torch_module import to_torch
 
 __all__ = [
     "COST_METRICS",
@@ -23,12 +24,18 @@ __all__ = [
     "texts",
     "to_onnx",
     "to_text",
+    "to_torch",
 ]
 
 
 def __getattr__(name: str) -> object:
-    if name == "to_onnx":  # imports onnx, which text and costs do not need
+    # text and costs need neither onnx nor torch
+    if name == "to_onnx":
         from nasrlm.graph.onnx_writer import to_onnx
 
         return to_onnx
+    if name == "to_torch":
+        from nasrlm.graph.torch_module import to_torch
+
+        return to_torch
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -156,7 +156,8 @@ def read_generic(words: Sequence[str]) -> tuple[Op, list[str]]:
 
 def _body(rest: list[str]) -> str:
     """The words of a sub-graph, up to the bracket that closes it; they are taken from the end of `rest`."""
-    depth, found = 1, []
+    depth = 1
+    found: list[str] = []
     while rest:
         word = rest.pop()
         depth += word.endswith("=(") - (word == ")")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
@@ -125,7 +125,7 @@ def _attribute_word(a: AttributeProto) -> str:
     if a.type == AttributeProto.TENSOR:
         made = leaf(read_tensor(a.t, learned=False))
         return made.text if made.inline else f"%{shape_word(made['shape'])}"
-    words = {
+    words: dict[Any, tuple[Callable[[Any], str], bool]] = {
         AttributeProto.INT: (str, False),
         AttributeProto.INTS: (str, True),
         AttributeProto.FLOAT: (lambda v: number_word(v) + "f", False),

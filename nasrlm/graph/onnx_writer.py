@@ -256,9 +256,12 @@ class Writer:
         """A learned tensor."""
         return self.weight(name, shape, lambda rng: rng.normal(0, 0.1, shape), np.dtype(numpy_type(dtype)))
 
-    def kernel(self, name: str, shape: Shape, fan_in: int, operand: int) -> str:
-        """A learned matrix or kernel."""
+    def kernel(self, name: str, shape: Shape, fan_in: int, operand: int, *, turned: bool = False) -> str:
+        """A learned matrix or kernel; a turned one is given the other way round."""
         draw = (2 / max(fan_in, 1)) ** 0.5
+        if turned and isinstance(self.source, Mapping):
+            array = self._given(f"{name}.weight", shape[::-1]).T
+            return self.weight(f"{name}.weight", shape, lambda _: array, self.dtype(operand), array=array)
         return self.weight(f"{name}.weight", shape, lambda rng: rng.normal(0, draw, shape), self.dtype(operand))
 
     def bias(self, name: str, size: int, operand: int) -> str:
@@ -273,13 +276,21 @@ class Writer:
         """A learned tensor that starts near one number: exactly at it, a scale or shift would be none."""
         return self.weight(name, shape, lambda rng: value + rng.normal(0, 0.05, shape))
 
-    def weight(self, name: str, shape: Shape, draw: Callable[[Generator], np.ndarray], dtype: Any = _FLOAT) -> str:
+    def weight(
+        self,
+        name: str,
+        shape: Shape,
+        draw: Callable[[Generator], np.ndarray],
+        dtype: Any = _FLOAT,
+        array: np.ndarray | None = None,
+    ) -> str:
         """A trainable or statistical tensor: an initializer when weights are given or drawn, else a graph input."""
         if self.source is None:
             kind = int(helper.np_dtype_to_tensor_dtype(dtype))
             self.weights.append(helper.make_tensor_value_info(name, kind, shape))
             return name
-        array = self._given(name, shape) if isinstance(self.source, Mapping) else draw(self.source)
+        if array is None:
+            array = self._given(name, shape) if isinstance(self.source, Mapping) else draw(self.source)
         self.initializers.append(numpy_helper.from_array(np.asarray(array).astype(dtype), name))
         return name
 

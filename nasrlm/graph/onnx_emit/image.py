@@ -57,7 +57,7 @@ def _linear(w: Writer, op: Op, name: str, inputs: list[str], operands: tuple[int
         w.emit("Gemm", [*inputs, w.kernel(name, (out, shape[-1]), shape[-1], x), *bias], name, transB=1)
         return
     product = f"{name}.product" if op["bias"] else name
-    w.emit("MatMul", [*inputs, w.kernel(name, (shape[-1], out), shape[-1], x)], product)
+    w.emit("MatMul", [*inputs, w.kernel(name, (shape[-1], out), shape[-1], x, turned=True)], product)
     if op["bias"]:
         w.emit("Add", [product, w.bias(name, out, x)], name)
 

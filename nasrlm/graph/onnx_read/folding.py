@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -57,7 +57,7 @@ def _too_large(n: Node, operands: Sequence[Constant | None]) -> bool:
     return total > MOST_ENTRIES or (kind in ("Concat", "Gather") and sum(sizes) > MOST_ENTRIES)
 
 
-def _bounded(shape: Sequence[Any]) -> Shape:
+def _bounded(shape: Iterable[Any]) -> Shape:
     dims = tuple(int(d) for d in shape)
     if any(d < 0 for d in dims) or int(np.prod(dims, dtype=object)) > 2**53:
         raise ExportError(f"a constant of the shape {dims} is absurd")
@@ -94,7 +94,7 @@ def _slice(n: Node, x: Array, *_: Any) -> Any:
     index: list[Any] = [slice(None)] * x.ndim
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         if step < 0 and end < -x.shape[axis]:
-            end = None  # type: ignore[assignment]
+            end = None
         index[axis] = slice(start, end, step)
     return x[tuple(index)]
 

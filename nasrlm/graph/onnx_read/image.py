@@ -224,7 +224,7 @@ def resize_op(mode: str, before: tuple[Any, ...], after: tuple[Any, ...], coordi
     return op_with("resize", mode=mode, scale=scale, size=size, coordinates=coordinates, rounding=rounding)
 
 
-_ROUND = {
+_ROUND: dict[str, Callable[[Any], Any]] = {
     "floor": np.floor,
     "ceil": np.ceil,
     "round_prefer_floor": lambda x: np.ceil(x - 0.5),
