@@ -24,7 +24,9 @@ from nasrlm.graph.spec import FLOAT, number_word, read_number
 
 OPSET = 17
 """Operators are written as this opset has them, unless their line says another version."""
-_FEW = 4
+_FEW = 10
+_NUMBERS = frozenset(("Resize", "Upsample", "OneHot", "Range", "RoiAlign", "NonMaxSuppression"))
+"""Operators whose floating-point operands are never learned."""
 _SEQUENCES = frozenset(
     ("SequenceMap", "SequenceConstruct", "SequenceEmpty", "SequenceAt", "SplitToSequence", "Optional")
 )
@@ -46,7 +48,7 @@ def read(n: Node) -> Result | list[Result]:
         if found is None:
             inputs.append("")
         elif isinstance(found, Constant):
-            word = _small(found) or leaf(found)
+            word = _small(found, kind) or leaf(found)
             inputs.append(word.text if word.inline else f"%{shape_word(found.shape)}")
         else:
             inputs.append("@" + _suffix(n.b.dtype(found)))
@@ -65,9 +67,14 @@ def read(n: Node) -> Result | list[Result]:
     return [n.b.apply(op("item", i), value) if n.uses(i) else value for i in range(outputs)]
 
 
-def _small(found: Constant) -> Op | None:
+def _small(found: Constant, kind: str) -> Op | None:
     """A few known numbers, which mean something to an operator that is written in full, such as on and off values."""
-    if found.data is None or not found.is_float or not 1 < found.size <= _FEW:
+    if (
+        found.data is None
+        or (found.learned and kind not in _NUMBERS)
+        or not found.is_float
+        or not 1 < found.size <= _FEW
+    ):
         return None
     return op("value", tuple(found.data.reshape(-1).tolist()), found.dtype, found.shape)
 

@@ -13,6 +13,7 @@ from onnx import helper, numpy_helper
 from nasrlm.errors import ExportError
 from nasrlm.graph.dims import Shape
 from nasrlm.graph.ops import Op, op
+from nasrlm.graph.spec import DTYPES
 
 MOST_FLOATS = 4096
 """Floating-point tensors of at most this many entries are read (scales, bounds, masks); larger ones are weights."""
@@ -81,9 +82,12 @@ def _type_name(dtype: np.dtype[Any]) -> str:
 def element_type(number: int, where: str) -> str:
     """ONNX's number of an element type in numpy's words."""
     try:
-        return _type_name(helper.tensor_dtype_to_np_dtype(number))
+        name = _type_name(helper.tensor_dtype_to_np_dtype(number))
     except (KeyError, TypeError, ValueError):
         raise ExportError(f"{where} has the element type {number}, which ONNX does not know") from None
+    if name not in DTYPES:
+        raise ExportError(f"{where} has the element type {name}, which texts have not. Allowed: {', '.join(DTYPES)}.")
+    return name
 
 
 def read_tensor(tensor: onnx.TensorProto, *, learned: bool) -> Constant:

@@ -28,6 +28,8 @@ def folded(n: Node) -> list[Constant] | None:
     arrays = [None if c is None else c.data for c in operands]
     with np.errstate(all="ignore"):
         results = compute(n, *arrays)
+    if results is None:
+        return None
     return [_typed(r, n) for r in (results if isinstance(results, list) else [results])]
 
 
@@ -126,8 +128,9 @@ def _constant_of_shape(n: Node, shape: Array) -> Any:
 def _range(n: Node, start: Array, limit: Array, delta: Array) -> Any:
     if any(v.dtype == object for v in (start, limit, delta)):
         raise ExportError("a range with a dynamic end")
-    if float(delta.reshape(-1)[0]) == 0 or abs(float(limit) - float(start)) > MOST_ENTRIES * abs(float(delta)):
-        raise ExportError("a constant Range is too long")
+    first, last, step = (float(v.reshape(-1)[0]) for v in (start, limit, delta))
+    if step == 0 or not abs(last - first) <= MOST_ENTRIES * abs(step):
+        return None
     return np.arange(start.reshape(-1)[0], limit.reshape(-1)[0], delta.reshape(-1)[0], dtype=start.dtype)
 
 
@@ -162,6 +165,13 @@ def _reduce(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(x, axis=None if axes is None else tuple(axes), keepdims=bool(n.attributes.get("keepdims", 1)))
 
     return compute
+
+
+def _cumulative(n: Node, x: Array, axis: Array) -> Any:
+    k = int(axis.reshape(-1)[0])
+    x = np.flip(x, k) if n.attributes.get("reverse", 0) else x
+    total = np.cumsum(x, k) - (x if n.attributes.get("exclusive", 0) else 0)
+    return np.flip(total, k) if n.attributes.get("reverse", 0) else total
 
 
 def _split(n: Node, x: Array, *_: Any) -> Any:
@@ -249,7 +259,7 @@ FOLD: dict[str, Callable[..., Any]] = {
     "ReduceMin": _reduce(np.min),
     "ReduceAny": _reduce(np.any),
     "NonZero": _simple(lambda x: np.asarray(np.nonzero(x), np.int64)),
-    "CumSum": lambda n, x, axis: np.cumsum(x, int(axis.reshape(-1)[0])),
+    "CumSum": _cumulative,
     "Split": _split,
     "ScatterND": _scatter,
     "IsNaN": _simple(np.isnan),

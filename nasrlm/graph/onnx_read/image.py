@@ -9,7 +9,8 @@ import numpy as np
 
 from nasrlm.errors import ExportError
 from nasrlm.graph.builder_args import without_ceil
-from nasrlm.graph.onnx_read.node import Node, Result
+from nasrlm.graph.dims import is_dynamic
+from nasrlm.graph.onnx_read.node import Node, Result, axis_of
 from nasrlm.graph.ops import op, op_with, relative_width
 
 Read = Callable[[Node], "Result | list[Result] | None"]
@@ -17,7 +18,7 @@ Read = Callable[[Node], "Result | list[Result] | None"]
 
 
 def _conv(n: Node) -> Result | None:
-    if not n.is_constant(1):
+    if not n.all_constant(1):
         return None
     out, _, *kernel = n.shape(1)
     window = n.window(tuple(n.attributes.get("kernel_shape", kernel)))
@@ -31,7 +32,7 @@ def _conv_transpose(n: Node) -> Result | None:
     channels, each, *kernel = n.shape(1)
     window = n.window(tuple(n.attributes.get("kernel_shape", kernel)))
     rank, groups = len(window["kernel"]), n.attributes.get("group", 1)
-    if not n.is_constant(1) or n.attributes.get("auto_pad", b"NOTSET") not in (b"NOTSET", b"VALID"):
+    if not n.all_constant(1) or n.attributes.get("auto_pad", b"NOTSET") not in (b"NOTSET", b"VALID"):
         return None
     more = tuple(n.attributes.get("output_padding", (0,) * rank))
     if "output_shape" in n.attributes or channels != n.shape(0)[1]:
@@ -69,24 +70,26 @@ def _gemm(n: Node) -> Result | None:
     inner, out = (columns, rows) if n.attributes.get("transB", 0) else (rows, columns)
     if n.b.shape(x)[-1] != inner:
         raise ExportError(f"the weight {n.shape(1)} does not fit the input {n.b.shape(x)}")
-    if n.is_constant(2) and n.shape(2)[-1:] in ((out,), (1,), ()) and int(np.prod(n.shape(2))) <= out:
+    beta = n.attributes.get("beta", 1.0)
+    if not n.has(2) or beta == 0:
+        return n.b.linear(x, out, bias=False)
+    summand = n.shape(2)
+    if n.is_constant(2) and summand[-1:] in ((out,), (1,), ()) and all(d == 1 for d in summand[:-1]):
         return n.b.linear(x, out, bias=True)
-    made = n.b.linear(x, out, bias=False)
-    return n.b.add(made, n.value(2)) if n.has(2) else made
+    return n.b.add(n.b.linear(x, out, bias=False), _times(n, n.value(2), beta))
+
+
+def _times(n: Node, x: int, factor: float) -> int:
+    return x if factor == 1 else n.b.mul(x, n.b.constant(factor))
 
 
 def _product_and_sum(n: Node, x: int) -> Result:
     y = n.value(1)
     if n.attributes.get("transB", 0):
         y = n.b.transpose(y, (1, 0))
-    made = n.b.binary("matmul", x, y)
-    for factor, slot in ((n.attributes.get("alpha", 1.0), None), (n.attributes.get("beta", 1.0), 2)):
-        if slot is not None and n.has(slot):
-            summand = n.value(slot)
-            made = n.b.add(made, summand if factor == 1 else n.b.mul(summand, n.b.constant(factor)))
-        elif slot is None and factor != 1:
-            made = n.b.mul(made, n.b.constant(factor))
-    return made
+    made = _times(n, n.b.binary("matmul", x, y), n.attributes.get("alpha", 1.0))
+    beta = n.attributes.get("beta", 1.0)
+    return n.b.add(made, _times(n, n.value(2), beta)) if n.has(2) and beta != 0 else made
 
 
 def _mat_mul(n: Node) -> Result:
@@ -113,39 +116,49 @@ def _mat_mul(n: Node) -> Result:
 
 
 def _batch_norm(n: Node) -> Result | None:
-    if n.attributes.get("training_mode", 0) or any(n.uses(i) for i in range(1, 5)):
+    if n.attributes.get("training_mode", 0) or not n.all_constant(1) or any(n.uses(i) for i in range(1, 5)):
         return None
     return n.b.batch_norm(n.value(0))
 
 
-def _instance_norm(n: Node) -> Result:
+def _instance_norm(n: Node) -> Result | None:
+    if not n.all_constant(1):
+        return None
     scale, shift = n.constant_at(1), n.constant_at(2)
     plain = scale is not None and shift is not None and scale.uniform() == 1 and shift.uniform() == 0
     return n.b.apply(op("instancenorm", n.attributes.get("epsilon", 1e-5), not plain), n.value(0))
 
 
-def _group_norm(n: Node) -> Result:
+def _group_norm(n: Node) -> Result | None:
+    if not n.all_constant(1):
+        return None
     return n.b.group_norm(n.value(0), n.attributes["num_groups"], n.attributes.get("epsilon", 1e-5))
 
 
 def _p_relu(n: Node) -> Result | None:
-    slopes = int(np.prod(n.shape(1), dtype=object))
-    if not n.is_constant(1) or slopes not in (1, n.shape(0)[1]):
+    shape, slope = n.shape(0), n.shape(1)
+    shared = all(d == 1 for d in slope)
+    channel = (shape[1], *(1,) * (len(shape) - 2))  # it is stretched as in any sum: the last dimensions meet
+    if not n.is_constant(1) or not (shared or slope in (channel, (1, *channel))):
         return None
-    return n.b.apply(op("prelu", slopes == 1), n.value(0))
+    return n.b.apply(op("prelu", shared), n.value(0))
 
 
 def _pad(n: Node) -> Result | None:
+    if n.known(1) is None and "pads" not in n.attributes:
+        return None
     amounts, mode = n.integers(1, "pads"), n.attributes.get("mode", b"constant").decode()
     rank = len(n.shape(0))
     if n.has(3):
-        axes = [a % rank for a in n.integers(3, "")]
+        axes = [axis_of(a, rank) for a in n.integers(3, "")]
         half, given = len(axes), amounts
         amounts = [0] * 2 * rank
         for k, axis in enumerate(axes):
             amounts[axis], amounts[axis + rank] = given[k], given[k + half]
     value = n.attributes.get("value", n.number(2) if n.has(2) else 0.0)
-    if value is None or any(a < 0 for a in amounts) or any(a >= 2**31 for a in amounts):
+    if value is None or not all(isinstance(a, int) for a in amounts):
+        return None
+    if any(a < 0 for a in amounts) or any(a >= 2**31 for a in amounts):
         return None
     if rank > 2 and not any(amounts[:2]) and not any(amounts[rank : rank + 2]):
         amounts = [*amounts[2:rank], *amounts[rank + 2 :]]
@@ -168,6 +181,7 @@ def _resize(n: Node) -> Result | None:
     a, shape = n.attributes, n.shape(0)
     plain = not a.get("antialias", 0) and not a.get("exclude_outside", 0) and "axes" not in a
     mode = _MODES.get(a.get("mode", b"nearest").decode())
+    plain = plain and a.get("keep_aspect_ratio_policy", b"stretch") == b"stretch"
     coordinates = a.get("coordinate_transformation_mode", b"half_pixel").decode()
     if n.opset < 11:
         coordinates = "asymmetric"
@@ -176,7 +190,7 @@ def _resize(n: Node) -> Result | None:
     scales, sizes = _scales(n), n.known(3) if n.opset >= 11 and n.has(3) else None
     if sizes is not None:
         target = list(sizes.reshape(-1))
-    elif scales is not None:
+    elif scales is not None and _exact(shape, scales):
         target = _scaled(shape, scales)
     else:
         return None
@@ -187,8 +201,15 @@ def _resize(n: Node) -> Result | None:
     return n.b.apply(resize_op(mode, shape[2:], tuple(target[2:]), _COORDINATES[coordinates], rounding), n.value(0))
 
 
+def _exact(shape: Sequence[Any], scales: Sequence[float]) -> bool:
+    """Whether the sizes say all: else entries are taken at distances that the sizes do not tell."""
+    return all(not isinstance(s, int) or abs(s * f - round(s * f)) < 1e-4 for s, f in zip(shape, scales, strict=True))
+
+
 def _scaled(shape: Sequence[Any], scales: Sequence[float]) -> list[Any]:
-    return [int(np.floor(s * f)) if isinstance(s, int) else s * _whole(f) for s, f in zip(shape, scales, strict=True)]
+    return [
+        int(np.floor(s * f + 1e-4)) if isinstance(s, int) else s * _whole(f) for s, f in zip(shape, scales, strict=True)
+    ]
 
 
 def _whole(factor: float) -> int:
@@ -252,7 +273,7 @@ def _upsample(n: Node) -> Result | None:
     scales = _upsample_scales(n)
     mode = _MODES.get(n.attributes.get("mode", b"nearest").decode())
     shape = n.shape(0)
-    if scales is None or mode is None or list(scales[:2]) != [1.0, 1.0]:
+    if scales is None or mode is None or list(scales[:2]) != [1.0, 1.0] or not _exact(shape, scales):
         return None
     target = tuple(_scaled(shape, scales))
     return n.b.apply(resize_op(mode, shape[2:], target[2:], "asymmetric", "floor"), n.value(0))
@@ -273,10 +294,14 @@ def _depth_to_space(n: Node) -> Result:
 def _softmax(name: str) -> Read:
     def read(n: Node) -> Result:
         shape = n.shape(0)
-        axis = n.attributes.get("axis", -1 if n.opset >= 13 else 1) % len(shape)
+        axis = axis_of(n.attributes.get("axis", -1 if n.opset >= 13 else 1), len(shape))
         x = n.value(0)
         if n.opset >= 13 or all(d == 1 for d in shape[axis + 1 :]) or axis == len(shape) - 1:
             return n.b.apply(op(name, axis), x)
+        if is_dynamic(shape):
+            raise ExportError(
+                f"softmax over the dimensions from {axis} on, as opset {n.opset} has it, needs fixed sizes"
+            )
         flat = n.b.reshape(x, (int(np.prod(shape[:axis])), int(np.prod(shape[axis:]))))
         return n.b.reshape(n.b.apply(op(name, 1), flat), shape)
 

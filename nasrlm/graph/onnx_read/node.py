@@ -86,6 +86,10 @@ class Node:
         """Whether an operand is given and constant."""
         return self.has(slot) and isinstance(self.found(slot), Constant)
 
+    def all_constant(self, first: int) -> bool:
+        """Whether every operand from here on that is given is constant: a computed weight is no weight."""
+        return self.has(first) and all(self.is_constant(i) for i in range(first, len(self.proto.input)) if self.has(i))
+
     def constant_at(self, slot: int) -> Constant | None:
         """A constant operand; None for a value or nothing."""
         found = self.found(slot) if self.has(slot) else None
@@ -168,6 +172,17 @@ class Node:
         if mode in (b"SAME_UPPER", b"SAME_LOWER"):
             pads = _automatic(self.shape(0)[2:], kernel, stride, dilation, mode == b"SAME_UPPER")
         return {"kernel": kernel, "stride": stride, "dilation": dilation, "padding": pads}
+
+
+def axis_of(axis: int, rank: int) -> int:
+    """An axis counted from the front.
+
+    Raises:
+        ExportError: it is not one of `rank`.
+    """
+    if not -rank <= axis < rank:
+        raise ExportError(f"the axis {axis} is none of {rank} dimensions")
+    return axis % rank
 
 
 def _automatic(

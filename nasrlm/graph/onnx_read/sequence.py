@@ -5,15 +5,15 @@ from __future__ import annotations
 from nasrlm.errors import ExportError
 from nasrlm.graph.onnx_read.constants import Constant
 from nasrlm.graph.onnx_read.image import Read
-from nasrlm.graph.onnx_read.node import Node, Result
+from nasrlm.graph.onnx_read.node import Node, Result, axis_of
 from nasrlm.graph.ops import op, op_with
 
 
 def _layer_norm(n: Node) -> Result | None:
-    if any(n.uses(i) for i in (1, 2)) or not n.is_constant(1) or (n.has(2) and not n.is_constant(2)):
+    if any(n.uses(i) for i in (1, 2)) or not n.all_constant(1):
         return None
     rank = len(n.shape(0))
-    axes = rank - n.attributes.get("axis", -1) % rank
+    axes = rank - axis_of(n.attributes.get("axis", -1), rank)
     if tuple(n.shape(1)) != tuple(n.shape(0)[-axes:]):
         return None
     made = op_with("layernorm", axes=axes, epsilon=n.attributes.get("epsilon", 1e-5), shift=n.has(2))
@@ -22,7 +22,7 @@ def _layer_norm(n: Node) -> Result | None:
 
 def _rms_norm(n: Node) -> Result | None:
     rank = len(n.shape(0))
-    axes = rank - n.attributes.get("axis", -1) % rank
+    axes = rank - axis_of(n.attributes.get("axis", -1), rank)
     if any(n.uses(i) for i in (1, 2, 3)) or not n.is_constant(1) or tuple(n.shape(1)) != tuple(n.shape(0)[-axes:]):
         return None
     return n.b.apply(op_with("rmsnorm", axes=axes, epsilon=n.attributes.get("epsilon", 1e-5)), n.value(0))
@@ -45,7 +45,8 @@ def _recurrent(kind: str) -> Read:
         usual = _USUAL[kind] * (2 if direction == "both" else 1)
         plain = tuple(a.get("activations", usual)) == usual and "clip" not in a and not a.get("layout", 0)
         plain = plain and not a.get("input_forget", 0) and not n.has(4) and not n.has(7)
-        if not plain or direction is None or not n.is_constant(1) or not n.is_constant(2):
+        computed = any(n.has(i) and not n.is_constant(i) for i in (1, 2, 3))
+        if not plain or direction is None or computed:
             return None
         hidden = n.shape(2)[-1]
         if n.shape(1)[-1] != n.shape(0)[-1] or n.shape(1)[1] != hidden * {"LSTM": 4, "GRU": 3, "RNN": 1}[kind]:

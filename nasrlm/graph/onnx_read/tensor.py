@@ -10,7 +10,7 @@ from nasrlm.errors import ExportError
 from nasrlm.graph.dims import Shape, is_dynamic, tidy
 from nasrlm.graph.onnx_read.constants import Constant, element_type, known, leaf
 from nasrlm.graph.onnx_read.image import Read
-from nasrlm.graph.onnx_read.node import Node, Result
+from nasrlm.graph.onnx_read.node import Node, Result, axis_of
 from nasrlm.graph.operators.tensor import TO_END
 from nasrlm.graph.ops import op
 from nasrlm.graph.passes.reshaping import target
@@ -90,10 +90,12 @@ def _reshape(n: Node) -> Result | None:
     return _reshaped(n, tuple(wanted))
 
 
-def _squeeze(n: Node) -> Result:
+def _squeeze(n: Node) -> Result | None:
     shape = n.shape(0)
+    if n.has(1) and n.known(1) is None:
+        return None
     if n.has(1) or "axes" in n.attributes:
-        axes = {a % len(shape) for a in n.integers(1, "axes")}
+        axes = {axis_of(a, len(shape)) for a in n.integers(1, "axes")}
     else:
         axes = {i for i, d in enumerate(shape) if d == 1}
     if any(shape[a] != 1 for a in axes):
@@ -104,7 +106,7 @@ def _squeeze(n: Node) -> Result:
 def _unsqueeze(n: Node) -> Result:
     shape, given = list(n.shape(0)), n.integers(1, "axes")
     rank = len(shape) + len(given)
-    for axis in sorted(a % rank for a in given):
+    for axis in sorted(axis_of(a, rank) for a in given):
         shape.insert(axis, 1)
     return _reshaped(n, tuple(shape))
 
@@ -150,17 +152,20 @@ def _transpose(n: Node) -> Result:
 def _concat(n: Node) -> Result:
     slots = [i for i in range(len(n.proto.input)) if n.has(i)]
     slots = [i for i in slots if n.shape(i) != (0,)] or slots[:1]
-    axis = n.attributes["axis"] % len(n.shape(slots[0]))
+    axis = axis_of(n.attributes["axis"], len(n.shape(slots[0])))
     return n.b.concat([n.value(i) for i in slots], axis)
 
 
-def _split(n: Node) -> Result | list[Result]:
+def _split(n: Node) -> Result | list[Result] | None:
     shape = n.shape(0)
-    axis = n.attributes.get("axis", 0) % len(shape)
+    axis = axis_of(n.attributes.get("axis", 0), len(shape))
     if not isinstance(shape[axis], int):
-        raise ExportError("a dynamic dimension is split")
+        return None
     x, start, parts = n.value(0), 0, []
-    for length in n.split_sizes(shape[axis]):
+    lengths = n.split_sizes(shape[axis])
+    if min(lengths) < 1:
+        return None
+    for length in lengths:
         parts.append(n.b.slice(x, start, start + length, axis))
         start += length
     if start != shape[axis]:
@@ -178,7 +183,7 @@ def _slice(n: Node) -> Result | None:
         return None
     x = n.value(0)
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
-        axis = axis % len(n.shape(0))
+        axis = axis_of(axis, len(n.shape(0)))
         size = n.b.shape(x)[axis]
         if not isinstance(size, int):
             if not isinstance(start, int) or not isinstance(end, int):
@@ -189,7 +194,7 @@ def _slice(n: Node) -> Result | None:
             continue
         begin, stop = (max(0, min(v + size if v < 0 else v, size)) for v in (int(start), int(end)))
         if begin >= stop:
-            raise ExportError(f"a slice from {start} to {end} of {size} entries is empty")
+            return None  # it is empty
         if (begin, stop, step) != (0, size, 1):
             x = n.b.apply(op("slice", axis, begin, stop, step), x)
     return x
@@ -197,7 +202,7 @@ def _slice(n: Node) -> Result | None:
 
 def _gather(n: Node) -> Result | None:
     shape, rank = n.shape(0), len(n.shape(0))
-    axis = n.attributes.get("axis", 0) % rank
+    axis = axis_of(n.attributes.get("axis", 0), rank)
     data, indices = n.constant_at(0), n.known(1)
     if data is not None and data.is_float and rank == 2 and axis == 0:
         return n.b.apply(op("embedding", *shape, data.dtype), n.value(1))
@@ -249,8 +254,8 @@ def _reduce(name: str) -> Read:
             return None
         axes = n.integers(1, "axes") if n.has(1) or "axes" in n.attributes else []
         if not axes and n.attributes.get("noop_with_empty_axes", 0):
-            return n.b.identity(n.value(0))
-        axes = sorted({a % rank for a in axes}) or list(range(rank))
+            return n.b.identity(n.value(0)) if name in ("mean", "sum", "amax", "amin", "prod") else None
+        axes = sorted({axis_of(a, rank) for a in axes}) or list(range(rank))
         return n.b.apply(op(name, tuple(axes), bool(n.attributes.get("keepdims", 1))), n.value(0))
 
     return read
@@ -260,7 +265,7 @@ def _arg(name: str) -> Read:
     def read(n: Node) -> Result | None:
         if n.attributes.get("select_last_index", 0):
             return None
-        axis = n.attributes.get("axis", 0) % len(n.shape(0))
+        axis = axis_of(n.attributes.get("axis", 0), len(n.shape(0)))
         return n.b.apply(op(name, (axis,), bool(n.attributes.get("keepdims", 1))), n.value(0))
 
     return read
@@ -300,7 +305,7 @@ def _same(n: Node) -> Result | list[Result]:
 
 
 def _dropout(n: Node) -> Result | list[Result] | None:
-    if n.uses(1):
+    if n.uses(1) or (n.has(2) and n.number(2) != 0):  # a mask, or training
         return None
     return _same(n)
 
@@ -310,7 +315,7 @@ def _plain(name: str) -> Read:
 
 
 _WORDS = {
-    **{"Relu": "relu", "Sigmoid": "sigmoid", "Tanh": "tanh", "HardSwish": "hardswish", "Mish": "mish", "Selu": "selu"},
+    **{"Relu": "relu", "Sigmoid": "sigmoid", "Tanh": "tanh", "HardSwish": "hardswish", "Mish": "mish"},
     **{"Softplus": "softplus", "Softsign": "softsign", "Exp": "exp", "Log": "log", "Sqrt": "sqrt", "Abs": "abs"},
     **{
         "Reciprocal": "reciprocal",
@@ -337,6 +342,7 @@ READ_TENSOR: dict[str, Read] = {
     **{kind: _plain(word) for kind, word in _WORDS.items()},
     **{kind: _elementwise(word) for kind, word in _BINARY.items()},
     **{kind: _reduce(word) for kind, word in _REDUCTIONS.items()},
+    "Selu": lambda n: None if n.proto.attribute else n.b.unary("selu", n.value(0)),
     "Mul": _mul,
     "Mean": _mean,
     "Mod": _mod,

@@ -127,7 +127,7 @@ def _values(net: Net, root: int, source: int) -> Array | None:
     values: dict[int, Array] = {source: _POINTS}
     stack = [root]
     while stack:
-        if len(values) > _MOST_NODES + 1:
+        if len(values) + len(stack) > 2 * _MOST_NODES:
             return None
         x = stack[-1]
         number = net.number(x)
