@@ -84,21 +84,33 @@ def load_file(kind: str, path: str | Path) -> Any:
     Raises:
         UsageError: The file is missing, raises while it is read (with its line), or lacks the attribute.
     """
-    file = Path(path).expanduser().resolve()
-    if not file.is_file() or file.suffix != ".py":
-        close = nearest(file.name, (p.name for p in sorted(file.parent.glob("*.py"))))
-        also = f" Nearest in {file.parent}: {', '.join(close)}." if close else ""
-        raise UsageError(
-            f"there is no Python file {str(path)!r} to load a {_singular(kind)} from.{also} "
-            "Give the path of a .py file."
-        )
-    module, attribute = _execute(file), _attribute(kind)
+    module, attribute = load_code(path, _singular(kind)), _attribute(kind)
     if not hasattr(module, attribute):
         raise UsageError(
             f"{path} defines no {attribute}, so it gives no {_singular(kind)}. "
             f"Add `{attribute} = YourClass` at the end of the file."
         )
     return getattr(module, attribute)
+
+
+def load_code(path: str | Path, what: str) -> Any:
+    """Return a user's own ``.py`` file as a module; the same content at the same place is executed once a process.
+
+    Args:
+        path: The file.
+        what: What is looked for in it, for messages.
+
+    Raises:
+        UsageError: The file is missing, or raises while it is read (with its line).
+    """
+    file = Path(path).expanduser().resolve()
+    if not file.is_file() or file.suffix != ".py":
+        close = nearest(file.name, (p.name for p in sorted(file.parent.glob("*.py"))))
+        also = f" Nearest in {file.parent}: {', '.join(close)}." if close else ""
+        raise UsageError(
+            f"there is no Python file {str(path)!r} to load a {what} from.{also} Give the path of a .py file."
+        )
+    return _execute(file)
 
 
 def _singular(kind: str) -> str:

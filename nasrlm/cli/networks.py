@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nasrlm.errors import CheckpointError, ExportError, SpaceError, UsageError
+from nasrlm.errors import CheckpointError, ExportError, SpaceError, UsageError, unknown_name
 
 if TYPE_CHECKING:
     from nasrlm.spaces import Architecture
+
+_FUNCTION = re.compile(r"(.+\.py):([A-Za-z_]\w*)")
 
 Counter = tuple[str, Callable[[str], int]]
 
@@ -44,12 +47,19 @@ def find_architecture(text: str, space: str | None = None) -> Architecture:
 
 
 def find_network(text: str, space: str | None) -> Any:
-    """A model file's path, or an architecture.
+    """A model file's path, a canonical text, a torch module with its inputs, or an architecture.
 
     Raises:
-        ExportError: A model file that is not there.
+        ExportError: A model or text file that is not there, or a function that gives no module.
         SpaceError: An architecture that fits no space.
     """
+    if text.endswith(".txt"):
+        found = _read(Path(text)).strip()
+        if not found.startswith("nasrlm"):
+            raise ExportError(f"{text} begins with {found[:20]!r}; a canonical text begins with 'nasrlm1'")
+        return found
+    if (parts := _FUNCTION.fullmatch(text)) is not None:
+        return _module(Path(parts[1]), parts[2])
     if text.endswith(".onnx"):
         if not Path(text).is_file():
             raise ExportError(f"there is no file {text}. Give the path of an .onnx file, or an architecture string.")
@@ -57,9 +67,30 @@ def find_network(text: str, space: str | None) -> Any:
     return find_architecture(text, space)
 
 
+def _module(file: Path, name: str) -> Any:
+    """What a user's function gives: (torch module, example inputs)."""
+    from nasrlm import registry
+
+    code = registry.load_code(file, "network")
+    make = getattr(code, name, None)
+    if not callable(make):
+        known = [n for n, v in vars(code).items() if callable(v) and not n.startswith("_")]
+        raise unknown_name("function", name, known, where=str(file))
+    made = make()
+    if not (isinstance(made, tuple) and len(made) == 2 and callable(getattr(made[0], "state_dict", None))):
+        raise ExportError(
+            f"{name}() in {file} gives {type(made).__name__}; it must give (torch module, example inputs)"
+        )
+    return made
+
+
 def network_name(network: Any) -> str:
-    """A short name for files: the architecture's id, or the model file's stem."""
-    return network.id if hasattr(network, "id") else Path(str(network)).stem
+    """A short name for files: the architecture's id, the model file's stem, or the module's class."""
+    if hasattr(network, "id"):
+        return str(network.id)
+    if isinstance(network, tuple):
+        return type(network[0]).__name__
+    return "network" if network.startswith("nasrlm") else Path(str(network)).stem
 
 
 def tokenizer_of(checkpoint: str | None, space: str | None) -> Counter | None:

@@ -18,6 +18,8 @@ Dim = int | str
 
 @lru_cache(maxsize=65_536)
 def _shape_of(op_: Op, *shapes: Shape) -> Shape:
+    if op_.name != "item" and any(s and isinstance(s[0], tuple) for s in shapes):
+        raise ExportError(f"'{op_.text}' reads an operator that gives several values; take one of them with 'item'")
     return op_.spec.shape(op_, *shapes)
 
 

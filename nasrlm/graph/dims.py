@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from hashlib import blake2b
 from math import prod
 from typing import Any
 
@@ -83,3 +84,11 @@ def fixed(dim: Any) -> int:
 def tidy(dim: Any) -> Any:
     """A whole number as an int, whatever arithmetic made it."""
     return int(dim) if isinstance(dim, int) or getattr(dim, "is_Integer", False) else dim
+
+
+def fresh(text: str, output: int, axis: int) -> Any:
+    """The symbol of a size that depends on the data; the same operator always gives the same."""
+    from sympy import Symbol
+
+    digest = blake2b(f"{text} {output} {axis}".encode(), digest_size=6).hexdigest()
+    return Symbol(f"u{digest}", integer=True, positive=True)

@@ -29,6 +29,28 @@ def from_torch(module: torch.nn.Module, example: Any) -> Graph:
     return from_onnx(export_module(module, example))
 
 
+def graph_of(made: Any, example_shape: tuple[int, ...] | None) -> Graph:
+    """Graph of what `SearchSpace.build_module` returns.
+
+    Args:
+        made: a module, or a pair (module, example inputs).
+        example_shape: shape of the input of a module alone, without the batch.
+
+    Raises:
+        ExportError: it is no module, or has no example; torch cannot export it, or an operator cannot be read.
+    """
+    if isinstance(made, tuple) and len(made) == 2:
+        return from_torch(*made)
+    if not isinstance(made, torch.nn.Module):
+        raise ExportError(f"build_module returned {type(made).__name__}, not a torch.nn.Module or (module, example)")
+    if example_shape is None:
+        raise ExportError(
+            f"build_module returned {type(made).__name__} without an example input. Set the space's example_shape, "
+            "such as (3, 32, 32), or return (module, example)."
+        )
+    return from_torch(made, torch.zeros(1, *example_shape))
+
+
 def export_module(module: torch.nn.Module, example: Any, opset: int = _OPSET) -> onnx.ModelProto:
     """ONNX model of a torch module by the TorchScript exporter, unfolded and with its weights."""
     was_training = module.training

@@ -11,25 +11,16 @@ line, or nothing. `->2` is the number of values, `/11` the version of the operat
 
 from __future__ import annotations
 
-import re
+import importlib
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from nasrlm.errors import TextError
 from nasrlm.graph.dims import Shape, read_shape, size
-from nasrlm.graph.spec import DTYPES, FLOAT, Field, OpSpec
+from nasrlm.graph.spec import Field, OpSpec
 
 if TYPE_CHECKING:
     from nasrlm.graph.ops import Op
-
-_HEAD = re.compile(r"[A-Za-z][\w.]*:[A-Za-z_]\w*")
-_ATTRIBUTE = re.compile(r"[A-Za-z_]\w*=.+")
-
-
-def is_generic(word: str) -> bool:
-    """Whether a word begins a line of an operator that is written in full."""
-    return _HEAD.fullmatch(word) is not None
 
 
 def _head(kind: str, op_: Op) -> str:
@@ -44,14 +35,17 @@ def _field(name: str, word: Any) -> Field:
     return Field(name, word, lambda *_: None, lambda *_: None)
 
 
+def inference() -> Any:
+    """The room that asks onnx; it is loaded for the few texts that need it, and it lies above this one."""
+    return importlib.import_module("nasrlm.graph.onnx_generic")
+
+
 @lru_cache(maxsize=16_384)
 def results(op_: Op, *shapes: Shape) -> tuple[tuple[str, Shape], ...]:
     """Element type and shape of every value of the operator."""
     if op_["types"]:
         return op_["types"]
-    from nasrlm.graph.onnx_generic import infer  # loads onnx, which few texts need
-
-    return infer(op_, shapes)
+    return inference().infer(op_, shapes)
 
 
 def _shape(op_: Op, *shapes: Shape) -> Any:
@@ -94,82 +88,3 @@ def _types_word(types: Sequence[tuple[str, Shape]]) -> str:
     from nasrlm.graph.dims import shape_word
 
     return "=>" + ";".join(f"{dtype}:{shape_word(shape)}" for dtype, shape in types) if types else ""
-
-
-def generic_op(
-    kind: str,
-    domain: str,
-    inputs: Sequence[str],
-    attributes: Sequence[tuple[str, str]],
-    outputs: int,
-    version: int,
-    types: Sequence[tuple[str, Shape]] = (),
-) -> Op:
-    """The operator; its element types are found by inference on operands without known sizes."""
-    from nasrlm.graph.ops import op
-
-    known = (kind, domain, tuple(inputs), tuple(attributes), outputs, version, tuple(types))
-    if types:
-        return op("onnx", *known, tuple(dtype for dtype, _ in types))
-    from nasrlm.graph.onnx_generic import infer_dtypes
-
-    return op("onnx", *known, infer_dtypes(*known))
-
-
-def read_generic(words: Sequence[str]) -> tuple[Op, list[str]]:
-    """The operator of a line and its references ("of" among them).
-
-    Raises:
-        TextError: a word that has no place there.
-    """
-    domain, _, kind = words[0].rpartition(":")
-    domain = "" if domain == "onnx" else domain
-    inputs: tuple[str, ...] | None = None
-    attributes: list[tuple[str, str]] = []
-    types: tuple[tuple[str, Shape], ...] = ()
-    outputs, version = 1, 0
-    references: list[str] = []
-    rest = list(reversed(words[1:]))
-    while rest:
-        word = rest.pop()
-        if word[0] == "@" or word == "of":
-            references.append(word)
-        elif word[0] == "<" and word[-1] == ">":
-            inputs = tuple(word[1:-1].split(";"))
-        elif word.startswith("->") and word[2:].isdecimal():
-            outputs = int(word[2:])
-        elif word[0] == "/" and word[1:].isdecimal():
-            version = int(word[1:])
-        elif word.startswith("=>"):
-            types = tuple(_read_type(t) for t in word[2:].split(";"))
-        elif word.endswith("=("):
-            attributes.append((word[:-2], _body(rest)))
-        elif _ATTRIBUTE.fullmatch(word):
-            name, _, value = word.partition("=")
-            attributes.append((name, value))
-        else:
-            raise TextError(f"{word!r} has no place in the line of {words[0]!r}")
-    given = [r for r in references if r != "of"]
-    count = len(given) if references else 1
-    return generic_op(kind, domain, inputs or ("@",) * count, attributes, outputs, version, types), references
-
-
-def _body(rest: list[str]) -> str:
-    """The words of a sub-graph, up to the bracket that closes it; they are taken from the end of `rest`."""
-    depth = 1
-    found: list[str] = []
-    while rest:
-        word = rest.pop()
-        depth += word.endswith("=(") - (word == ")")
-        if not depth:
-            return f"( {' '.join(found)} )"
-        found.append(word)
-    raise TextError("a sub-graph is never closed; the text may be cut short")
-
-
-def _read_type(text: str) -> tuple[str, Shape]:
-    dtype, _, shape = text.partition(":")
-    dims = read_shape(shape)
-    if dtype not in DTYPES or dims is None:
-        raise TextError(f"{text!r} is no type such as {FLOAT}:1x64")
-    return dtype, dims

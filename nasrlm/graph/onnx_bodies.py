@@ -9,7 +9,7 @@ import onnx
 from onnx import AttributeProto
 
 from nasrlm.errors import ExportError
-from nasrlm.graph.dims import Shape
+from nasrlm.graph.dims import Shape, fresh
 from nasrlm.graph.onnx_read.constants import Constant
 from nasrlm.graph.onnx_read.node import Node
 from nasrlm.graph.ops import Op
@@ -20,7 +20,8 @@ Type = tuple[str, Shape]
 
 def read_bodies(n: Node) -> tuple[list[tuple[str, str]], list[int], set[str]]:
     """Sub-graphs of a node as attribute words, the values that they read from outside, and the attributes' names."""
-    bodies = [a for a in n.proto.attribute if a.type == AttributeProto.GRAPH]
+    graphs = [a for a in n.proto.attribute if a.type == AttributeProto.GRAPH]
+    bodies = sorted(graphs, key=lambda a: a.name)  # a file may list them in any order
     if not bodies:
         return [], [], set()
     if n.proto.op_type not in _KNOWN:
@@ -79,8 +80,6 @@ def _graph(word: str) -> Any:
 
 def body_results(op_: Op, shapes: Sequence[Shape] | None) -> list[tuple[str, Shape | None]]:
     """Types of the values of an operator with sub-graphs: what the bodies give."""
-    from nasrlm.graph.onnx_generic import fresh
-
     bodies = [_graph(word) for _, word in op_["attributes"] if word.startswith("( ")]
     given = [[(b.dtypes[o], b.shapes[o]) for o in b.outputs] for b in bodies]
     first = given[0]
@@ -92,31 +91,58 @@ def body_results(op_: Op, shapes: Sequence[Shape] | None) -> list[tuple[str, Sha
             for i, ((dtype, shape), (_, other)) in enumerate(zip(*given, strict=True))
         ]
     explicit = sum(word[:1] != "^" for word in op_["inputs"])
+    known = None if shapes is None else _explicit(op_, shapes)
     if op_["kind"] == "Loop":
-        carried, values = explicit - 2, first[1:]
-        return [
-            (dtype, shape if i < carried else (fresh(op_.text, i, 0), *shape))
-            for i, (dtype, shape) in enumerate(values)
-        ]
-    scanned = int(dict(op_["attributes"])["num_scan_inputs"])
-    states = explicit - scanned
-    length = None if shapes is None else _scan_length(op_, shapes)
+        return _loop_results(op_, first[1:], explicit - 2, known)
+    return _scan_results(op_, first, explicit, known)
+
+
+def _explicit(op_: Op, shapes: Sequence[Shape]) -> list[Shape | None]:
+    """Shape of each declared input; None for a constant."""
+    given = iter(shapes)
+    return [next(given) if word[:1] == "@" else None for word in op_["inputs"] if word[:1] != "^"]
+
+
+def _loop_results(
+    op_: Op, values: list[Type], carried: int, known: list[Shape | None] | None
+) -> list[tuple[str, Shape | None]]:
+    if carried < 0 or carried > len(values):
+        raise ExportError(f"the body of a Loop gives {len(values)} values, but carries {carried}")
+    for start, (_, shape) in zip((known or [])[2:], values, strict=False):
+        if start is not None and start != shape:
+            raise ExportError(f"a value of a Loop grows from {start} to {shape}; its size is not known beforehand")
     return [
-        (dtype, shape if i < states else (fresh(op_.text, i, 0) if length is None else length, *shape))
-        for i, (dtype, shape) in enumerate(first)
+        (dtype, shape if i < carried else (fresh(op_.text, i, 0), *shape)) for i, (dtype, shape) in enumerate(values)
     ]
 
 
-def _scan_length(op_: Op, shapes: Sequence[Shape]) -> Any:
-    values = iter(shapes)
-    kinds = [next(values) if word[:1] == "@" else None for word in op_["inputs"] if word[:1] != "^"]
-    last = kinds[-1]
-    return None if last is None or not last else last[0]
+def _scan_results(
+    op_: Op, values: list[Type], explicit: int, known: list[Shape | None] | None
+) -> list[tuple[str, Shape | None]]:
+    attributes = dict(op_["attributes"])
+    scanned = int(attributes.get("num_scan_inputs", "0"))
+    states = explicit - scanned
+    if not 1 <= scanned <= explicit or states > len(values):
+        raise ExportError(f"a Scan of {scanned} inputs does not fit its {explicit} operands and {len(values)} values")
+    axes = _integers(attributes.get("scan_input_axes"), scanned)
+    ends = _integers(attributes.get("scan_output_axes"), len(values) - states)
+    last = None if known is None else known[-1]
+    found: list[tuple[str, Shape | None]] = []
+    for i, (dtype, shape) in enumerate(values):
+        if i >= states:
+            length = fresh(op_.text, i, 0) if last is None else last[axes[-1]]
+            whole, axis = list(shape), ends[i - states]
+            whole.insert(axis + len(shape) + 1 if axis < 0 else axis, length)
+            shape = tuple(whole)
+        found.append((dtype, shape))
+    return found
+
+
+def _integers(word: str | None, count: int) -> list[int]:
+    return [0] * count if word is None else [int(v) for v in word[1:-1].split(",")]
 
 
 def _common(a: Shape, b: Shape, text: str, output: int) -> Shape:
-    from nasrlm.graph.onnx_generic import fresh
-
     if len(a) != len(b):
         raise ExportError(f"the branches of an If give {a} and {b}: the number of dimensions is not known beforehand")
     return tuple(x if x == y else fresh(text, output, i) for i, (x, y) in enumerate(zip(a, b, strict=True)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from hashlib import blake2b
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -12,9 +11,9 @@ import numpy as np
 import onnx
 from onnx import AttributeProto, defs, helper, numpy_helper, shape_inference
 
-from nasrlm.errors import ExportError
-from nasrlm.graph.dims import Shape, shape_word
-from nasrlm.graph.generic import generic_op
+from nasrlm.errors import ExportError, nearest
+from nasrlm.graph.dims import Shape, fresh, shape_word
+from nasrlm.graph.generic_text import generic_op
 from nasrlm.graph.onnx_bodies import body_results, read_bodies, write_body
 from nasrlm.graph.onnx_read.constants import Constant, element_type, leaf, read_tensor
 from nasrlm.graph.onnx_read.node import Node, Result
@@ -37,7 +36,7 @@ def read(n: Node) -> Result | list[Result]:
     kind, domain = n.proto.op_type, "" if n.proto.domain == "ai.onnx" else n.proto.domain
     if kind in _SEQUENCES:
         raise ExportError(f"{kind} works with sequences of tensors, which have no place in a graph of tensors")
-    version = _version(kind, domain, n.opset)
+    version = _version(n, kind, domain)
     attributes, captured, bodies = read_bodies(n)
     for a in n.proto.attribute:
         if a.name not in bodies and not _is_default(kind, domain, n.opset, a):
@@ -90,16 +89,25 @@ def _schema(kind: str, domain: str, opset: int) -> Any:
         raise ExportError(f"ONNX has no operator {kind} in opset {opset}") from None
 
 
-def _version(kind: str, domain: str, opset: int) -> int:
-    """The operator's version, 0 where opset 17 has the same."""
-    schema = _schema(kind, domain, opset)
+def _version(n: Node, kind: str, domain: str) -> int:
+    """The operator's version, 0 where opset 17 has the same, or reads this node in the same way.
+
+    Raises:
+        ExportError: opset 17 has the operator in another form.
+    """
+    schema = _schema(kind, domain, n.opset)
     if schema is None:
         return 0
-    try:
-        usual = defs.get_schema(kind, OPSET, "").since_version
-    except defs.SchemaError:
-        usual = 0
-    return 0 if usual == schema.since_version else schema.since_version
+    usual = defs.get_schema(kind, OPSET, "") if defs.has(kind, OPSET, "") else None
+    if usual is None or usual.since_version < schema.since_version:
+        return int(schema.since_version)
+    given = {a.name for a in n.proto.attribute}
+    if not given <= set(usual.attributes) or not usual.min_input <= len(n.proto.input) <= usual.max_input:
+        raise ExportError(
+            f"{kind} of opset {n.opset} has another form than that of opset {OPSET}. Convert the model first: "
+            f"onnx.version_converter.convert_version(model, {OPSET})."
+        )
+    return 0
 
 
 def _given_types(n: Node) -> list[tuple[str, Shape]]:
@@ -175,11 +183,14 @@ def _scalar(word: str) -> Any:
 
 def tensor_of(word: str) -> np.ndarray:
     """A tensor for a constant's word; zeros where the text has not its entries."""
+    return leaf_tensor(_leaf(word))
+
+
+def _leaf(word: str) -> Op:
     found = inline_op(word)
     if found is None:
         raise ExportError(f"{word!r} is no constant; they look like #0.125, #int64:3 or %1x768")
-    made = op(found[0], *found[1])
-    return leaf_tensor(made)
+    return op(found[0], *found[1])
 
 
 def leaf_tensor(made: Op) -> np.ndarray:
@@ -218,8 +229,7 @@ def infer_dtypes(*known: Any) -> tuple[str, ...]:
 
 
 def _inferred(op_: Op, shapes: tuple[Shape, ...] | None) -> list[tuple[str, Shape | None]] | Any:
-    if not defs.has(op_["kind"], op_["version"] or OPSET, ""):
-        raise ExportError(f"ONNX has no operator {op_['kind']} in opset {op_['version'] or OPSET}")
+    _check_known(op_)
     bodies = dict(op_["attributes"])
     if any(word.startswith("( ") for word in bodies.values()):
         return body_results(op_, shapes)
@@ -230,9 +240,8 @@ def _inferred(op_: Op, shapes: tuple[Shape, ...] | None) -> list[tuple[str, Shap
         if word[:1] == "#":
             initializers.append(_tensor(word, name))
         elif word[:1] == "%":
-            found = inline_op(word)
-            assert found is not None
-            inputs.append(_info(name, found[1][1], found[1][0]))
+            made = _leaf(word)
+            inputs.append(_info(name, made["dtype"], made["shape"]))
         elif word:
             inputs.append(_info(name, word[1:] or FLOAT, None if shapes is None else shapes[next(given)]))
     node = helper.make_node(op_["kind"], names, [f"o{i}" for i in range(op_["outputs"])])
@@ -246,6 +255,21 @@ def _inferred(op_: Op, shapes: tuple[Shape, ...] | None) -> list[tuple[str, Shap
         raise ExportError(f"'{op_.text}' does not fit its operands: {str(error)[:200]}") from None
     types = {info.name: info.type.tensor_type for info in (*found.value_info, *found.output)}
     return [_type_of(types.get(f"o{i}"), op_, i) for i in range(op_["outputs"])]
+
+
+def _check_known(op_: Op) -> None:
+    kind, version = op_["kind"], op_["version"] or OPSET
+    if not defs.has(kind, version, "") or (
+        op_["version"] and defs.get_schema(kind, version, "").since_version != version
+    ):
+        raise ExportError(f"ONNX has no operator {kind} of opset {version}")
+    schema = defs.get_schema(kind, version, "")
+    for name, _ in op_["attributes"]:
+        if name not in schema.attributes:
+            known = ", ".join([*nearest(name, schema.attributes), *schema.attributes][:5]) or "none"
+            raise ExportError(f"{kind} has no attribute {name!r}. Its attributes: {known}.")
+    if op_["outputs"] > schema.max_output:
+        raise ExportError(f"{kind} gives at most {schema.max_output} values, not {op_['outputs']}")
 
 
 def _info(name: str, dtype: str, shape: Shape | None) -> onnx.ValueInfoProto:
@@ -289,14 +313,6 @@ def _dim(dim: Any, op_: Op, output: int, axis: int) -> Any:
     return fresh(op_.text, output, axis)
 
 
-def fresh(text: str, output: int, axis: int) -> Any:
-    """The symbol of a size that depends on the data; the same operator always gives the same."""
-    from sympy import Symbol
-
-    digest = blake2b(f"{text} {output} {axis}".encode(), digest_size=6).hexdigest()
-    return Symbol(f"u{digest}", integer=True, positive=True)
-
-
 # --- writing ------------------------------------------------------------------------------------------------------
 
 
@@ -314,9 +330,8 @@ def write(w: Any, op_: Op, name: str, inputs: list[str], operands: tuple[int, ..
         elif word[:1] == "@":
             names.append(next(given))
         elif word[:1] == "%":
-            found = inline_op(word)
-            assert found is not None
-            names.append(w.tensor(f"{name}.weight{slot}", found[1][0], found[1][1]))
+            made = _leaf(word)
+            names.append(w.tensor(f"{name}.weight{slot}", made["shape"], made["dtype"]))
         else:
             names.append(w.constant(f"{name}.input{slot}", tensor_of(word)) if word else "")
     outputs = [name] if op_["outputs"] == 1 else [f"{name}.{i}" for i in range(op_["outputs"])]

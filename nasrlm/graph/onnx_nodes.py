@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -30,6 +31,11 @@ _FIELDS = {
 _TYPES = {getattr(defs.OpSchema.AttrType, AttributeProto.AttributeType.Name(number)): number for number in _FIELDS}
 _VALUES = frozenset(_FIELDS.values())
 _MESSAGES = frozenset(("t", "g", "sparse_tensor", "tp"))
+_AXES = frozenset(
+    ("axis", "axes", "batch_axis", "batch_dims", "new_axis", "perm", "scan_input_axes", "scan_output_axes", "time_axis")
+)
+_ANY_NUMBER = frozenset(("starts", "ends", "start", "end", "value_int", "value_ints", "pool_int64s", "ignore_index"))
+_EQUATION = re.compile(rb"[A-Za-z.,> -]{0,1000}")
 
 
 @dataclass(frozen=True)
@@ -89,6 +95,8 @@ def check_node(node: NodeProto, where: str, opset: int) -> Iterator[TensorProto]
         if not isinstance(a.name, str) or not a.name or a.name in names:
             raise ExportError(f"{where}: attribute {short(a.name)} has no name or is given twice")
         names.add(a.name)
+        if a.name == "num_outputs" and rules is not None and a.i != len(node.output):
+            raise ExportError(f"{where}: attribute 'num_outputs' is {a.i}, the node has {len(node.output)} outputs")
         _check_attribute(a, f"{where}: attribute {short(a.name)}", rules)
         yield from _tensors(a)
     missing = [name for name in (rules.required if rules else ()) if name not in names]
@@ -131,6 +139,21 @@ def _check_attribute(a: AttributeProto, where: str, rules: _Rules | None) -> Non
     if rules.attributes[a.name] != a.type:
         right = AttributeProto.AttributeType.Name(rules.attributes[a.name])
         raise ExportError(f"{where} is {kind} and must be {right}")
+    _check_numbers(a, where)
+
+
+def _check_numbers(a: AttributeProto, where: str) -> None:
+    """Numbers on which onnx's shape inference, in C++, crashes or counts for ever."""
+    given = [a.i] if a.type == AttributeProto.INT else a.ints
+    least, most = (-64, 64) if a.name in _AXES else (-(2**31), 2**31 - 1)
+    least = 0 if a.name == "batch_dims" else least
+    if a.name not in _ANY_NUMBER and any(not least <= n <= most for n in given):
+        wrong = next(n for n in given if not least <= n <= most)
+        raise ExportError(f"{where} is {wrong}; allowed: {least} to {most}")
+    if a.name == "equation" and not _EQUATION.fullmatch(a.s):
+        raise ExportError(
+            f"{where} is {short(a.s.decode('utf-8', 'replace'))}; allowed: letters, commas, '...' and '->'"
+        )
 
 
 def _tensors(a: AttributeProto) -> Iterator[TensorProto]:

@@ -225,7 +225,8 @@ class Writer:
     def number(self, name: str, value: float, operand: int) -> str:
         """A known number of the type of a value."""
         self._constants += 1
-        return self.constant(f"{name}.number_{self._constants}", np.array(value, self.dtype(operand)))
+        dtype = np.dtype(numpy_type(self.graph.dtypes[operand]))
+        return self.constant(f"{name}.number_{self._constants}", np.array(value).astype(dtype))
 
     def dims(self, name: str, shape: Shape) -> str:
         """A shape as a tensor; dynamic dimensions are taken from the network's inputs."""
@@ -268,13 +269,13 @@ class Writer:
         """A learned vector."""
         return self.weight(f"{name}.bias", (size,), lambda rng: rng.normal(0, 0.01, size), self.dtype(operand))
 
-    def filled(self, name: str, shape: Shape, value: float) -> str:
+    def filled(self, name: str, shape: Shape, value: float, operand: int) -> str:
         """A learned tensor that starts as one number."""
-        return self.weight(name, shape, lambda _: np.full(shape, value))
+        return self.weight(name, shape, lambda _: np.full(shape, value), self.dtype(operand))
 
-    def near(self, name: str, shape: Shape, value: float) -> str:
+    def near(self, name: str, shape: Shape, value: float, operand: int) -> str:
         """A learned tensor that starts near one number: exactly at it, a scale or shift would be none."""
-        return self.weight(name, shape, lambda rng: value + rng.normal(0, 0.05, shape))
+        return self.weight(name, shape, lambda rng: value + rng.normal(0, 0.05, shape), self.dtype(operand))
 
     def weight(
         self,
@@ -295,14 +296,17 @@ class Writer:
         return name
 
     def _given(self, name: str, shape: Shape) -> np.ndarray:
-        assert isinstance(self.source, Mapping)
-        if name not in self.source:
-            close = ", ".join(nearest(name, list(self.source))) or "none is like it"
+        source = self.source if isinstance(self.source, Mapping) else {}
+        if name not in source:
+            close = ", ".join(nearest(name, list(source))) or "none is like it"
             raise ExportError(
                 f"the weight {name!r} of shape {tuple(shape)} is not among those given. Nearest: {close}."
             )
-        found = self.source[name]
-        array = np.asarray(found.detach().cpu() if hasattr(found, "detach") else found)
-        if array.size != int(np.prod(shape)):
+        found = source[name]
+        if hasattr(found, "detach"):
+            found = found.detach().cpu()
+            found = found.float() if str(found.dtype) == "torch.bfloat16" else found
+        array = np.asarray(found)
+        if [n for n in array.shape if n != 1] != [n for n in shape if n != 1]:
             raise ExportError(f"the weight {name!r} has the shape {array.shape}, the network needs {tuple(shape)}")
         return array.reshape(shape)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from nasrlm.errors import ExportError, TextError, nearest
 from nasrlm.graph.builder import GraphBuilder
 from nasrlm.graph.canonical import canonical_lines
 from nasrlm.graph.dead import DEAD
+from nasrlm.graph.dims import Shape
 from nasrlm.graph.fold import Block, fold, names
-from nasrlm.graph.generic import is_generic, read_generic
+from nasrlm.graph.generic_text import is_generic, read_generic
 from nasrlm.graph.graph import Graph
 from nasrlm.graph.operators.tensor import inline_op
 from nasrlm.graph.ops import NO_OPERATION, SPECS, Op, OpSpec, op
@@ -80,6 +82,18 @@ def parse_text(text: str) -> Graph:
             f"the text begins with {found}, not with {HEADER!r}, the version that this nasrlm reads and writes"
         )
     return _Reader(_unfold(words[1:])).graph()
+
+
+def line_shapes(text: str) -> list[Shape]:
+    """Shape of the value of each living line, blocks and calls written out; of several values the first.
+
+    Example:
+        >>> line_shapes("in 1x3x8x8 conv 4 k3 relu")
+        [(1, 3, 8, 8), (1, 4, 8, 8), (1, 4, 8, 8)]
+    """
+    reader = _Reader(_unfold(text.split()))
+    shapes: list[Any] = [reader.builder.shape(x) for x in reader.values]
+    return [s[0] if s and isinstance(s[0], tuple) else s for s in shapes]
 
 
 def _begins_line(word: str) -> bool:
@@ -192,6 +206,9 @@ class _Reader:
         first, *more = self.outputs or self.values[-1:]
         if self.awaited:
             first = self.builder.apply(op("after"), first, *self.awaited)
+        for x in (first, *more):
+            if isinstance((self.builder.shape(x) or (0,))[0], tuple):
+                raise TextError("an output is an operator of several values; take one with 'item'")
         self.builder.output(first, *more)
         return self.builder.build()
 
@@ -247,6 +264,8 @@ class _Reader:
         return operands
 
     def _apply(self, name: str, words: list[str], operands: list[int]) -> int:
+        if name != "item" and any(isinstance((self.builder.shape(x) or (0,))[0], tuple) for x in operands):
+            raise TextError(f"{name!r} reads an operator that gives several values; take one of them with 'item'")
         rank = len(self.builder.shape(operands[0])) - 2 if operands else 0
         return self.builder.apply(_read_op(name, words, rank), *operands)
 

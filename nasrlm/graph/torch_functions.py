@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import reduce
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ def sized(shape: tuple[Any, ...], sizes: Sizes) -> list[int]:
     return [d if isinstance(d, int) else int(d.subs(dict(sizes))) for d in shape]
 
 
-def _padded(x: Tensor, pads: tuple[int, ...], value: float) -> Tensor:
+def padded(x: Tensor, pads: tuple[int, ...], value: float) -> Tensor:
     """x with begins and ends added to its last dimensions."""
     half = len(pads) // 2
     order = [n for i in range(half - 1, -1, -1) for n in (pads[i], pads[i + half])]
@@ -44,7 +45,7 @@ def evened(x: Tensor, pads: tuple[int, ...], value: float) -> tuple[Tensor, tupl
     half = len(pads) // 2
     if pads[:half] == pads[half:]:
         return x, pads[:half]
-    return _padded(x, pads, value), (0,) * half
+    return padded(x, pads, value), (0,) * half
 
 
 def _max_pool(op: Op) -> Function:
@@ -54,7 +55,7 @@ def _max_pool(op: Op) -> Function:
     def run(x: Tensor) -> Tensor:
         pads = op["padding"]
         small = all(p <= k // 2 for p, k in zip(pads, op["kernel"] * 2, strict=True))
-        x, even = evened(x, pads, -torch.inf) if small else (_padded(x, pads, -torch.inf), (0,) * rank)
+        x, even = evened(x, pads, -torch.inf) if small else (padded(x, pads, -torch.inf), (0,) * rank)
         return pool(x, op["kernel"], op["stride"], even, op["dilation"], op["ceil"])
 
     return run
@@ -68,58 +69,100 @@ def _avg_pool(op: Op) -> Function:
     def run(x: Tensor) -> Tensor:
         if even:
             return pool(x, op["kernel"], op["stride"], pads[:rank], op["ceil"], op["include_padding"])
-        total = pool(_padded(x, pads, 0.0), op["kernel"], op["stride"], 0, op["ceil"])
+        total = pool(padded(x, pads, 0.0), op["kernel"], op["stride"], 0, op["ceil"])
         if op["include_padding"]:
             return total
-        share = pool(_padded(torch.ones_like(x), pads, 0.0), op["kernel"], op["stride"], 0, op["ceil"])
+        share = pool(padded(torch.ones_like(x), pads, 0.0), op["kernel"], op["stride"], 0, op["ceil"])
         return total / share
 
     return run
 
 
 def _pad(op: Op) -> Function:
-    modes = {"constant": "constant", "reflect": "reflect", "edge": "replicate", "wrap": "circular"}
-    pads = op["padding"]
+    pads, mode = op["padding"], op["mode"]
     half = len(pads) // 2
-    order = [n for i in range(half - 1, -1, -1) for n in (pads[i], pads[i + half])]
-    if op["mode"] == "constant":
-        return lambda x: F.pad(x, order, value=op["value"])
-    return lambda x: F.pad(x, order, modes[op["mode"]])
+    if mode == "constant":
+        return lambda x: padded(x, pads, op["value"])
+
+    def run(x: Tensor) -> Tensor:  # torch's own modes pad only some dimensions of some ranks
+        for i in range(half):
+            dim, before, after = x.dim() - half + i, pads[i], pads[i + half]
+            index = np.pad(np.arange(x.shape[dim]), (max(before, 0), max(after, 0)), mode)
+            x = _chosen(x, dim, index[max(-before, 0) : len(index) - max(-after, 0)])
+        return x
+
+    return run
 
 
 def _resize(op: Op) -> Function:
     scale, size = op["scale"], op["size"]
-    if op["mode"] == "nearest":
-        return lambda x: reduce(lambda y, d: _nearest(y, d, op), range(2, x.dim()), x)
-    if op["coordinates"] not in ("half", "corners"):
-        raise ExportError(f"torch cannot run '{op.text}': it only knows half-pixel centres and aligned corners")
     mode = {("lin", 1): "linear", ("lin", 2): "bilinear", ("lin", 3): "trilinear", ("cubic", 2): "bicubic"}
     name, corners = mode.get((op["mode"], len(scale))), op["coordinates"] == "corners"
-    if name is None:
-        raise ExportError(f"torch cannot run '{op.text}' in {len(scale)} dimensions")
+    if name is None or op["coordinates"] not in ("half", "corners"):
+        one = {"nearest": _nearest, "lin": _linear, "cubic": _cubic}[op["mode"]]
+        return lambda x: reduce(lambda y, d: one(y, d, op), range(2, x.dim()), x)
     return lambda x: F.interpolate(
         x, size or [n * s for n, s in zip(x.shape[2:], scale, strict=True)], mode=name, align_corners=corners
     )
 
 
+def _centres(length: int, dim: int, op: Op) -> np.ndarray:
+    """Where each new entry stands among the old ones (onnx.ai/onnx/operators/onnx__Resize.html)."""
+    out = op["size"][dim - 2] if op["size"] else length * op["scale"][dim - 2]
+    steps, kind = np.arange(out), op["coordinates"]
+    if kind == "asymmetric":
+        return steps * (length / out)
+    if kind == "corners":
+        return steps * (length - 1) / max(out - 1, 1)
+    if kind == "torch" and out == 1:
+        return np.zeros(1)
+    return (steps + 0.5) * (length / out) - 0.5  # "half_symmetric" differs where sizes are not whole: never here
+
+
 def _nearest(x: Tensor, dim: int, op: Op) -> Tensor:
     length = x.shape[dim]
-    out = op["size"][dim - 2] if op["size"] else length * op["scale"][dim - 2]
-    steps, ratio = np.arange(out), length / out
     if op["rounding"] == "plain":
-        index = np.floor(steps * ratio + 1e-6)
-    else:
-        centre = steps * ratio if op["coordinates"] == "asymmetric" else (steps + 0.5) * ratio - 0.5
-        if op["coordinates"] == "corners":
-            centre = steps * (length - 1) / max(out - 1, 1)
-        rounded: dict[str, Function] = {
-            "floor": np.floor,
-            "ceil": np.ceil,
-            "round_prefer_floor": lambda v: np.ceil(v - 0.5),
-        }
-        index = rounded.get(op["rounding"], lambda v: np.floor(v + 0.5))(centre)
-    chosen = torch.from_numpy(np.clip(index, 0, length - 1).astype(np.int64))
-    return x.index_select(dim, chosen.to(x.device))
+        out = op["size"][dim - 2] if op["size"] else length * op["scale"][dim - 2]
+        return _chosen(x, dim, np.floor(np.arange(out) * (length / out) + 1e-6))
+    rounded: dict[str, Function] = {
+        "floor": np.floor,
+        "ceil": np.ceil,
+        "round_prefer_floor": lambda v: np.ceil(v - 0.5),
+        "round_prefer_ceil": lambda v: np.floor(v + 0.5),
+    }
+    return _chosen(x, dim, np.clip(rounded[op["rounding"]](_centres(length, dim, op)), 0, length - 1))
+
+
+def _linear(x: Tensor, dim: int, op: Op) -> Tensor:
+    centre = np.clip(_centres(x.shape[dim], dim, op), 0, x.shape[dim] - 1)
+    return _weighted(x, dim, centre, {0: lambda t: 1 - t, 1: lambda t: t})
+
+
+def _cubic(x: Tensor, dim: int, op: Op) -> Tensor:
+    a = -0.75  # ONNX's default; Keys 1981, doi.org/10.1109/TASSP.1981.1163711
+
+    def near(t: np.ndarray) -> np.ndarray:
+        return ((a + 2) * t - (a + 3)) * t**2 + 1
+
+    def far(t: np.ndarray) -> np.ndarray:
+        return ((t - 5) * t + 8) * t * a - 4 * a
+
+    taps = {-1: lambda t: far(t + 1), 0: near, 1: lambda t: near(1 - t), 2: lambda t: far(2 - t)}
+    return _weighted(x, dim, _centres(x.shape[dim], dim, op), taps)
+
+
+def _weighted(x: Tensor, dim: int, centre: np.ndarray, taps: Mapping[int, Function]) -> Tensor:
+    """Sum of neighbours, each with a weight that depends on how far the centre is from the entry below it."""
+    base, total = np.floor(centre), torch.zeros((), dtype=x.dtype, device=x.device)
+    for offset, weight in taps.items():
+        chosen = _chosen(x, dim, np.clip(base + offset, 0, x.shape[dim] - 1))
+        factors = torch.from_numpy(weight(centre - base)).to(x.device, x.dtype)
+        total = total + chosen * factors.reshape(-1, *(1,) * (x.dim() - dim - 1))
+    return total
+
+
+def _chosen(x: Tensor, dim: int, index: np.ndarray) -> Tensor:
+    return x.index_select(dim, torch.from_numpy(index.astype(np.int64)).to(x.device))
 
 
 def _depth_to_space(op: Op) -> Function:
@@ -195,10 +238,40 @@ def _reduction(function: Callable[[Tensor, list[int], bool], Tensor]) -> Callabl
     return lambda op: lambda x: function(x, list(op["axes"]) or list(range(x.dim())), op["keep"])
 
 
+def _sum(x: Tensor, axes: list[int], keep: bool) -> Tensor:
+    return x.sum(axes, keepdim=keep, dtype=x.dtype)  # torch's sums of integers would be int64
+
+
+def _mean(x: Tensor, axes: list[int], keep: bool) -> Tensor:
+    if x.is_floating_point():
+        return x.mean(axes, keepdim=keep)
+    return _divided(_sum(x, axes, keep), x.new_tensor(prod(x.shape[a] for a in axes)))
+
+
 def _product(x: Tensor, axes: list[int], keep: bool) -> Tensor:
     for axis in sorted(axes, reverse=True):
-        x = x.prod(axis, keepdim=keep)
+        x = x.prod(axis, keepdim=keep, dtype=x.dtype)
     return x
+
+
+def _length(x: Tensor, axes: list[int], keep: bool) -> Tensor:
+    if x.is_floating_point():  # its gradient at zero is zero, that of a root would be none
+        return torch.linalg.vector_norm(x, dim=axes, keepdim=keep)
+    return _sum(x.square(), axes, keep).double().sqrt().to(x.dtype)
+
+
+def _divided(x: Tensor, y: Tensor) -> Tensor:
+    return torch.div(x, y, rounding_mode=None if x.is_floating_point() else "trunc")
+
+
+def _clip(op: Op) -> Function:
+    low, high = op["low"], op["high"]
+    return lambda x: x if low is None and high is None else x.clamp(low, high).to(x.dtype)
+
+
+def _cast(op: Op) -> Function:
+    dtype = dtype_of(op["dtype"])
+    return lambda x: x.to(dtype)
 
 
 def _chain(function: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Op], Function]:
@@ -219,7 +292,7 @@ _WORDS: dict[str, Function] = {
     **{"selu": F.selu, "exp": torch.exp, "log": torch.log, "sqrt": torch.sqrt, "reciprocal": torch.reciprocal},
     **{"abs": torch.abs, "neg": torch.neg, "rounddown": torch.floor, "roundup": torch.ceil, "round": torch.round},
     **{"sign": torch.sign, "erf": torch.erf, "sin": torch.sin, "cos": torch.cos, "not": torch.logical_not},
-    **{"sub": torch.sub, "div": torch.div, "pow": torch.pow, "mod": torch.remainder, "equal": torch.eq},
+    **{"sub": torch.sub, "div": _divided, "pow": torch.pow, "mod": torch.remainder, "equal": torch.eq},
     **{"greater": torch.gt, "less": torch.lt, "greaterequal": torch.ge, "lessequal": torch.le, "where": torch.where},
     **{"and": torch.logical_and, "or": torch.logical_or, "xor": torch.logical_xor, "matmul": torch.matmul},
     **{"identity": lambda x: x, "dropout": lambda x: x, "literal": lambda x: x, "after": lambda x, *_: x},
@@ -230,14 +303,14 @@ _WORDS: dict[str, Function] = {
 FUNCTIONS: dict[str, Callable[[Op], Function]] = {
     **{word: _plain(function) for word, function in _WORDS.items()},
     **{"add": _chain(torch.add), "mul": _chain(torch.mul), "min": _chain(torch.minimum), "max": _chain(torch.maximum)},
-    "mean": _reduction(lambda x, axes, keep: x.mean(axes, keepdim=keep)),
-    "sum": _reduction(lambda x, axes, keep: x.sum(axes, keepdim=keep)),
+    "mean": _reduction(_mean),
+    "sum": _reduction(_sum),
     "amax": _reduction(lambda x, axes, keep: x.amax(axes, keepdim=keep)),
     "amin": _reduction(lambda x, axes, keep: x.amin(axes, keepdim=keep)),
     "prod": _reduction(_product),
-    "l1": _reduction(lambda x, axes, keep: x.abs().sum(axes, keepdim=keep)),
-    "l2": _reduction(lambda x, axes, keep: x.square().sum(axes, keepdim=keep).sqrt()),
-    "sumsquare": _reduction(lambda x, axes, keep: x.square().sum(axes, keepdim=keep)),
+    "l1": _reduction(lambda x, axes, keep: _sum(x.abs(), axes, keep)),
+    "l2": _reduction(_length),
+    "sumsquare": _reduction(lambda x, axes, keep: _sum(x.square(), axes, keep)),
     "logsum": _reduction(lambda x, axes, keep: x.sum(axes, keepdim=keep).log()),
     "logsumexp": _reduction(lambda x, axes, keep: x.logsumexp(axes, keepdim=keep)),
     "argmax": _reduction(lambda x, axes, keep: x.argmax(axes[0], keepdim=keep)),
@@ -253,7 +326,7 @@ FUNCTIONS: dict[str, Callable[[Op], Function]] = {
     "shuffle": _shuffle,
     "softmax": lambda op: lambda x: F.softmax(x, op["axis"]),
     "logsoftmax": lambda op: lambda x: F.log_softmax(x, op["axis"]),
-    "clip": lambda op: lambda x: x.clamp(op["low"], op["high"]),
+    "clip": _clip,
     "leakyrelu": lambda op: lambda x: F.leaky_relu(x, op["slope"]),
     "elu": lambda op: lambda x: F.elu(x, op["alpha"]),
     "gelu": lambda op: lambda x: F.gelu(x, approximate="tanh" if op["approximate"] else "none"),
@@ -261,7 +334,7 @@ FUNCTIONS: dict[str, Callable[[Op], Function]] = {
     "slice": _slice,
     "transpose": lambda op: lambda x: x.permute(op["order"]),
     "gather": _gather,
-    "cast": lambda op: lambda x: x.to(dtype_of(op["dtype"])),
+    "cast": _cast,
     "attention": _attention,
     "heads": _heads,
     "item": lambda op: lambda x: x[op["index"]],

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from nasrlm.errors import ExportError
 from nasrlm.graph.ops import Op, Shape, absolute_width, group_count
-from nasrlm.graph.torch_functions import evened
+from nasrlm.graph.torch_functions import evened, padded
 
 
 class Conv(nn.Module):
@@ -34,10 +34,10 @@ class Conv(nn.Module):
         if op.name == "conv":
             x, even = evened(x, pads, 0.0)
             return self.run(x, self.weight, self.bias, op["stride"], even, op["dilation"], self.groups)
-        if pads[:half] != pads[half:]:
-            raise ExportError(f"torch cannot run '{op.text}': a transposed convolution pads both sides alike")
         more = (op["output_padding"], self.groups, op["dilation"])
-        return self.run(x, self.weight, self.bias, op["stride"], pads[:half], *more)
+        even = tuple(map(min, pads[:half], pads[half:]))  # torch cuts both sides alike, the rest is cut here
+        x = self.run(x, self.weight, self.bias, op["stride"], even, *more)
+        return padded(x, tuple(e - p for e, p in zip(even * 2, pads, strict=True)), 0.0)
 
 
 class Norm(nn.Module):
@@ -57,9 +57,10 @@ class Norm(nn.Module):
         """The normalisation."""
         op, epsilon = self.op, self.op["epsilon"]
         if op.name == "groupnorm":
-            return F.group_norm(x, op["groups"], self.weight, self.bias, epsilon)
+            # torch.group_norm: F's refuses single entries, whose result is the shift
+            return torch.group_norm(x, op["groups"], self.weight, self.bias, epsilon)
         if op.name == "instancenorm":
-            return F.instance_norm(x, weight=self.weight, bias=self.bias, eps=epsilon)
+            return torch.instance_norm(x, self.weight, self.bias, None, None, True, 0.0, epsilon, False)
         shape = list(x.shape[-op["axes"] :])
         if op.name == "rmsnorm":
             return F.rms_norm(x, shape, self.weight, epsilon)
@@ -95,7 +96,8 @@ class Recurrent(nn.Module):
         """The sequence (length, directions, batch, hidden) and the last states (directions, batch, hidden)."""
         op, n = self.op, self.weight.shape[0]
         x = x.flip(0) if op["direction"] == "backward" else x
-        states = starts or (x.new_zeros(n, x.shape[1], op["hidden"]),) * (2 if op.name == "lstm" else 1)
+        zeros = x.new_zeros(n, x.shape[1], op["hidden"])
+        states = (*starts, zeros, zeros)[: 2 if op.name == "lstm" else 1]
         if op.name == "gru" and not op["reset_after"]:
             y, *last = self._resets_first(x, states[0])
         else:
@@ -163,6 +165,14 @@ class Weight(nn.Module):
         return self.weight
 
 
+class Embedding(nn.Embedding):
+    """Rows of a table; ids below zero count from its end, as in ONNX's Gather."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The rows."""
+        return super().forward(torch.where(x < 0, x + self.num_embeddings, x))
+
+
 class Linear(nn.Linear):
     """A linear layer whose product is ONNX's MatMul transposed."""
 
@@ -187,7 +197,7 @@ LAYERS: dict[str, Callable[..., nn.Module]] = {
     "layernorm": Norm,
     "rmsnorm": Norm,
     "prelu": PReLU,
-    "embedding": lambda op, _: nn.Embedding(op["rows"], op["width"]),
+    "embedding": lambda op, _: Embedding(op["rows"], op["width"]),
     "weight": Weight,
     "lstm": Recurrent,
     "gru": Recurrent,

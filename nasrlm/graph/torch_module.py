@@ -11,13 +11,16 @@ import torch
 from onnx import numpy_helper
 from torch import Tensor, nn
 
-from nasrlm.errors import ExportError
+from nasrlm.errors import ExportError, nearest
+from nasrlm.graph.dims import shape_word
 from nasrlm.graph.graph import Graph
 from nasrlm.graph.onnx_generic import leaf_tensor
 from nasrlm.graph.ops import Op, Shape
 from nasrlm.graph.sources import as_graph
-from nasrlm.graph.torch_functions import FUNCTIONS, Function, Sizes, sized
+from nasrlm.graph.torch_functions import FUNCTIONS, Function, Sizes, dtype_of, sized
 from nasrlm.graph.torch_layers import LAYERS
+
+_KNOWN = {*FUNCTIONS, *LAYERS, "in", "value", "const", "reshape", "expand"}
 
 
 def to_torch(x: Any, *, seed: int = 0, weights: Mapping[str, Any] | onnx.ModelProto | None = None) -> GraphModule:
@@ -65,14 +68,23 @@ class GraphModule(nn.Module):
 
     def __init__(self, graph: Graph) -> None:
         super().__init__()
+        unknown = dict.fromkeys(
+            f"'{op.text}'"
+            for op, dtype in zip(graph.ops, graph.dtypes, strict=True)
+            if op.name not in _KNOWN or "string" in dtype
+        )
+        if unknown:
+            raise ExportError(
+                f"torch cannot run {', '.join(unknown)}: nasrlm has no torch function for it, or it makes texts"
+            )
         self.graph = graph
         self._steps: list[tuple[int, Function | None, tuple[int, ...]]] = []
-        last = {o: len(graph) for o in graph.outputs}
+        last = {i: i for i in range(len(graph))}  # what nobody uses is freed at once
         for i, op, operands in graph.nodes():
             if op.name != "in":
                 self._steps.append((i, self._made(i, op, operands), operands))
-            for x in operands:
-                last[x] = max(last.get(x, 0), i)
+            last |= dict.fromkeys(operands, i)
+        last |= dict.fromkeys(graph.outputs, len(graph))
         self._freed: dict[int, list[int]] = {}
         for x, i in last.items():
             self._freed.setdefault(i, []).append(x)
@@ -80,17 +92,21 @@ class GraphModule(nn.Module):
     def _made(self, i: int, op: Op, operands: tuple[int, ...]) -> Function | None:
         shapes = [self.graph.shapes[x] for x in operands]
         if op.name in LAYERS:
-            self.add_module(f"{op.name}_{i}", LAYERS[op.name](op, *shapes[:1]))
+            layer = LAYERS[op.name](op, *shapes[:1])
+            self.add_module(f"{op.name}_{i}", layer.to(dtype_of(self._weight_dtype(op, operands))))
             return None
         if op.name in ("value", "const"):
-            array = leaf_tensor(op) if op.name == "value" else np.zeros(op["shape"], np.float32)
-            self.register_buffer(f"constant_{i}", torch.from_numpy(np.array(array)), persistent=False)
+            self.register_buffer(f"constant_{i}", _constant(op), persistent=False)
             return None
         if op.name in ("reshape", "expand"):
             return self._shaped(op, shapes[0])
-        if op.name not in FUNCTIONS:
-            raise ExportError(f"torch cannot run '{op.text}': nasrlm has no torch function for this operator")
         return FUNCTIONS[op.name](op)
+
+    def _weight_dtype(self, op: Op, operands: tuple[int, ...]) -> str:
+        if "dtype" in op.spec.index:
+            return op["dtype"]
+        dtype = self.graph.dtypes[operands[0]]
+        return dtype if "float" in dtype else "float32"
 
     def _shaped(self, op: Op, x: Shape) -> Function:
         if op.name == "reshape":
@@ -130,30 +146,40 @@ class GraphModule(nn.Module):
         """Dynamic dimensions of this call."""
         sizes: dict[Any, int] = {}
         for i, x in zip(self.graph.inputs, inputs, strict=True):
-            for described, size in zip(self.graph.shapes[i], x.shape, strict=True):
-                if not isinstance(described, int):
-                    sizes[described] = size
+            shape = self.graph.shapes[i]
+            if x.dim() != len(shape):
+                raise ExportError(
+                    f"input {i} of the network has {len(shape)} dimensions ({shape_word(shape)}), "
+                    f"the tensor given has the shape {tuple(x.shape)}"
+                )
+            for described, size in zip(shape, x.shape, strict=True):
+                if not isinstance(described, int) and sizes.setdefault(described, size) != size:
+                    raise ExportError(f"the dynamic dimension {described} is both {sizes[described]} and {size}")
         return sizes
 
     def load(self, weights: Mapping[str, Any] | onnx.ModelProto) -> None:
         """Take weights by name.
 
         Raises:
-            ExportError: one is missing, or has another shape.
+            ExportError: one is missing, or has another shape (dimensions of one entry do not count).
         """
         turned = isinstance(weights, onnx.ModelProto)
         given: Mapping[str, Any] = _tensors(weights) if isinstance(weights, onnx.ModelProto) else weights
+        if not isinstance(given, Mapping):
+            raise ExportError(
+                f"weights={given!r} are none. Allowed: None, a mapping from name to array, or an ONNX model."
+            )
         state = {}
         for name, old in self.state_dict().items():
             if name.endswith("num_batches_tracked"):
                 state[name] = old
                 continue
             if name not in given:
-                raise ExportError(f"the weight {name!r} of shape {tuple(old.shape)} was not given")
-            new = torch.as_tensor(np.array(given[name]))
+                raise ExportError(_missing(name, old, given, turned))
+            new = _as_tensor(name, given[name])
             if turned and self._is_product(name):
                 new = new.T
-            if new.numel() != old.numel():
+            if _long(new) != _long(old):  # the number of entries is not enough: a turned matrix has the same
                 raise ExportError(f"the weight {name!r} has the shape {tuple(new.shape)}, not {tuple(old.shape)}")
             state[name] = new.reshape(old.shape).to(old.dtype)
         self.load_state_dict(state)
@@ -163,6 +189,31 @@ class GraphModule(nn.Module):
         layer, _, kind = name.partition(".")
         i = int(layer.rpartition("_")[2])
         return layer.startswith("linear") and kind == "weight" and len(self.graph.shapes[i]) != 2
+
+
+def _missing(name: str, old: Tensor, given: Mapping[str, Any], model: bool) -> str:
+    text = f"the weight {name!r} of shape {tuple(old.shape)} was not given"
+    if not given:
+        return f"{text}: {'write the model with to_onnx(..., weights=...)' if model else 'the mapping is empty'}"
+    return f"{text}. Nearest: {', '.join(nearest(name, list(given))) or 'none is like it'}."
+
+
+def _as_tensor(name: str, given: Any) -> Tensor:
+    try:
+        return given.detach() if isinstance(given, Tensor) else torch.from_numpy(np.array(given))
+    except (TypeError, ValueError) as error:
+        raise ExportError(f"the weight {name!r} is no array of numbers but {type(given).__name__}") from error
+
+
+def _long(x: Tensor) -> list[int]:
+    return [n for n in x.shape if n != 1]
+
+
+def _constant(op: Op) -> Tensor:
+    if op.name == "const":
+        return torch.zeros(op["shape"])
+    dtype = dtype_of(op["dtype"])
+    return torch.from_numpy(np.array(leaf_tensor(op))).to(dtype)
 
 
 def _tensors(model: onnx.ModelProto) -> dict[str, np.ndarray]:

@@ -36,8 +36,7 @@ def get_space(name_or_path: str | Path, **options: Any) -> SearchSpace:
 
 
 def _check_class(space: type[SearchSpace], text: str) -> None:
-    missing = sorted(space.__abstractmethods__)
-    missing += [name for name in ("name", "source") if not isinstance(getattr(space, name, None), str)]
+    missing = [name for name in ("name", "source") if not isinstance(getattr(space, name, None), str)]
     if missing:
         raise UsageError(f"the space of {text!r} lacks: {', '.join(missing)}. Add it to {space.__name__}.")
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from nasrlm.graph import Graph
 
 Seed = int | np.random.Generator
+_REMEMBERED = 512
+"""Graphs of exported modules that a space keeps."""
 
 
 def generator(seed: Seed) -> np.random.Generator:
@@ -122,23 +125,56 @@ class Architecture:
 
 
 class SearchSpace(ABC):
-    """A set of architectures. A subclass gives ``name``, ``parameters``, ``source`` and :meth:`build`.
+    """A set of architectures. A subclass gives ``name``, ``parameters``, ``source`` and :meth:`build`, or
+    :meth:`build_module` if it has its networks in PyTorch.
 
     Attributes:
         name: The registered name, which is the file's.
         parameters: The choices, in order; a conditional one after its parent.
         source: The paper or repository that defines the space.
         metrics: Metrics published for it.
+        example_shape: Of spaces with :meth:`build_module`: the shape of an input, without the batch.
     """
 
     name: ClassVar[str]
     parameters: tuple[Parameter, ...]
     source: ClassVar[str]
     metrics: ClassVar[tuple[str, ...]] = ()
+    example_shape: ClassVar[tuple[int, ...] | None] = None
 
-    @abstractmethod
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.build is SearchSpace.build and cls.build_module is SearchSpace.build_module:
+            raise SpaceError(
+                f"the search space {cls.__name__} describes no network. Give it build(self, params), which returns a "
+                "Graph from GraphBuilder, or build_module(self, params), which returns a torch.nn.Module."
+            )
+
     def build(self, params: Params) -> Graph:
-        """Describe the network of these parameters with ``nasrlm.graph.GraphBuilder``, without weights."""
+        """Describe the network of these parameters with ``nasrlm.graph.GraphBuilder``, without weights.
+
+        A space with :meth:`build_module` need not define this: the module is exported, which takes some tenths of a
+        second a network, and its graph is remembered.
+        """
+        key = tuple(params.items())
+        if key not in self._exported:
+            # The exporter's room lies above this one, and most spaces never need it.
+            exporters = importlib.import_module("nasrlm.graph.exporters")
+            while len(self._exported) >= _REMEMBERED:
+                self._exported.pop(next(iter(self._exported)))
+            self._exported[key] = exporters.graph_of(self.build_module(params), self.example_shape)
+        return self._exported[key]
+
+    @cached_property
+    def _exported(self) -> dict[tuple[tuple[str, Value], ...], Graph]:
+        return {}
+
+    def build_module(self, params: Params) -> Any:
+        """Return the network of these parameters as a ``torch.nn.Module``, or as a pair (module, example inputs).
+
+        A module alone is exported with an input of ``example_shape``.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no networks in PyTorch")
 
     def to_string(self, params: Params) -> str:
         """Return the official encoding; compact JSON unless the space has one."""
@@ -300,6 +336,37 @@ class SearchSpace(ABC):
             return parameter.options[0 if rng is None else int(rng.integers(len(parameter.options)))]
 
         return self._pick(value)
+
+
+def module_graph(space: SearchSpace, params: Params) -> Graph:
+    """Export what a space's ``build_module`` gives.
+
+    Raises:
+        SpaceError: It gives no module, or there is no example input.
+        ExportError: torch cannot export it.
+    """
+    made = space.build_module(params)
+    module, example = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
+    where = f"{type(space).__name__}.build_module"
+    if not callable(getattr(module, "state_dict", None)):
+        allowed = "a torch.nn.Module, or a pair (module, example inputs)"
+        raise SpaceError(f"{where} returned {_quote(repr(made))}. Allowed: {allowed}.")
+    # By name: the graph room lies above this one, and without modules nobody should wait for torch.
+    exporters = importlib.import_module("nasrlm.graph.exporters")
+    if example is None:
+        if space.example_shape is None:
+            raise SpaceError(
+                f"{where} returned a module without an example input. Write the input's shape without the batch into "
+                "the class, such as example_shape = (3, 32, 32), or return (module, example inputs)."
+            )
+        example = exporters.torch.zeros(1, *space.example_shape)
+    graph: Graph = exporters.from_torch(module, example)
+    return graph
+
+
+@lru_cache(maxsize=256)
+def _remembered_graph(space: SearchSpace, values: tuple[tuple[str, Value], ...]) -> Graph:
+    return module_graph(space, dict(values))  # an export takes a thousand times as long as GraphBuilder
 
 
 def _compact(data: dict[str, Any]) -> str:

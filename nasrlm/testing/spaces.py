@@ -13,6 +13,7 @@ from nasrlm.devices import get_device
 from nasrlm.errors import SpaceError
 from nasrlm.graph import costs, parse_text, to_onnx, to_text
 from nasrlm.spaces import Architecture, Choice, Integer, SearchSpace
+from nasrlm.spaces.space import module_graph
 from nasrlm.testing.common import ConformanceError, require, step
 from nasrlm.testing.sampling import check_sampling
 
@@ -25,7 +26,7 @@ def check_space(space: SearchSpace, samples: int = 20, seed: int = 0, networks: 
 
     Names, exact size, ids, round trips through strings, JSON and parameters, sampling, moves (neighbours, mutate,
     crossover, suggest), and networks that pass onnx.checker, run in onnxruntime, have costs, and whose text reads
-    back to the same text.
+    back to the same text. A space with both build and build_module must give the same text by both.
 
     Args:
         space: the space to check.
@@ -66,7 +67,15 @@ def check_network(a: Architecture) -> None:
         ConformanceError: what does not hold.
     """
     graph = a.graph()
+    if type(a.space).build_module is not SearchSpace.build_module and type(a.space).build is not SearchSpace.build:
+        from nasrlm.graph.exporters import graph_of
+
+        exported = to_text(graph_of(a.space.build_module(a.params), a.space.example_shape))
+        own = to_text(graph)
+        require(exported == own, f"build and build_module describe two networks:\n{own}\n--- and\n{exported}")
     require(graph == a.graph(), "build gave two different networks for the same parameters.")
+    if a.space.defines("build_module"):
+        _check_module(a, to_text(graph))
     for dead_work in (False, True):
         text = to_text(graph, dead_work=dead_work)
         again = to_text(parse_text(text), dead_work=dead_work)
@@ -79,6 +88,14 @@ def check_network(a: Architecture) -> None:
     model = to_onnx(graph, weights="random").SerializeToString()  # onnx.checker and shape inference pass, or it raises
     for name, output in get_device("onnxruntime_cpu").run(model).items():  # type: ignore[attr-defined]
         require(bool(np.isfinite(output).all()), f"the output {name} is not finite with random weights.")
+
+
+def _check_module(a: Architecture, text: str) -> None:
+    """The module, exported now, reads as the network does: as described by build, or as exported before."""
+    exported = to_text(module_graph(a.space, a.params))
+    both = "build and build_module describe different networks"
+    problem = both if a.space.defines("build") else "build_module gave two different networks for the same parameters"
+    require(exported == text, f"{problem}:\n{text}\n--- and\n{exported}")
 
 
 def _check_declaration(space: SearchSpace) -> None:

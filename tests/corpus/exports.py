@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import logging
+import os
 import tempfile
 import warnings
 from functools import cache
@@ -57,7 +58,7 @@ def export(name: str, exporter: str, opset: int) -> onnx.ModelProto:
     file = _folder() / f"{name}.{exporter}.{opset}.onnx"
     if not file.exists():
         module, example = network(name)
-        part = file.with_suffix(f".{id(file)}")
+        part = file.with_suffix(f".{os.getpid()}")
         part.write_bytes(_exported(module, example, exporter, opset).SerializeToString())
         part.replace(file)
     return onnx.load(file)

@@ -65,38 +65,47 @@ def _linear(w: Writer, op: Op, name: str, inputs: list[str], operands: tuple[int
 def _batch_norm(w: Writer, op: Op, name: str, inputs: list[str], operands: tuple[int, ...]) -> None:
     size = w.graph.shapes[operands[0]][1]
     starts = {"weight": 1.0, "bias": 0.0, "running_mean": 0.0, "running_var": 1.0}
-    w.emit("BatchNormalization", [*inputs, *(w.filled(f"{name}.{k}", (size,), v) for k, v in starts.items())], name)
+    w.emit(
+        "BatchNormalization",
+        [*inputs, *(w.filled(f"{name}.{k}", (size,), v, operands[0]) for k, v in starts.items())],
+        name,
+    )
 
 
 def _instance_norm(w: Writer, op: Op, name: str, inputs: list[str], operands: tuple[int, ...]) -> None:
     size = w.graph.shapes[operands[0]][1]
     if op["affine"]:
-        weights = [w.near(f"{name}.weight", (size,), 1.0), w.near(f"{name}.bias", (size,), 0.0)]
+        weights = [
+            w.near(f"{name}.weight", (size,), 1.0, operands[0]),
+            w.near(f"{name}.bias", (size,), 0.0, operands[0]),
+        ]
     else:
-        weights = _plain(w, name, size)
+        weights = _plain(w, name, size, operands[0])
     w.emit("InstanceNormalization", [*inputs, *weights], name, epsilon=op["epsilon"])
 
 
-def _plain(w: Writer, name: str, size: int) -> list[str]:
-    ones, zeros = np.ones(size, np.float32), np.zeros(size, np.float32)
+def _plain(w: Writer, name: str, size: int, operand: int) -> list[str]:
+    ones, zeros = np.ones(size, w.dtype(operand)), np.zeros(size, w.dtype(operand))
     return [w.constant(f"{name}.one", ones), w.constant(f"{name}.zero", zeros)]
 
 
 def _group_norm(w: Writer, op: Op, name: str, inputs: list[str], operands: tuple[int, ...]) -> None:
     shape, groups = w.graph.shapes[operands[0]], op["groups"]
     apart = w.emit("Reshape", [*inputs, w.dims(f"{name}.groups", (shape[0], groups, -1))], f"{name}.apart")
-    normed = w.emit("InstanceNormalization", [apart, *_plain(w, name, groups)], f"{name}.normed", epsilon=op["epsilon"])
+    normed = w.emit(
+        "InstanceNormalization", [apart, *_plain(w, name, groups, operands[0])], f"{name}.normed", epsilon=op["epsilon"]
+    )
     back = w.emit("Reshape", [normed, w.dims(f"{name}.shape", shape)], f"{name}.back" if op["affine"] else name)
     if op["affine"]:
         channel = (shape[1], *(1,) * (len(shape) - 2))
-        scaled = w.emit("Mul", [back, w.near(f"{name}.weight", channel, 1.0)], f"{name}.scaled")
-        w.emit("Add", [scaled, w.near(f"{name}.bias", channel, 0.0)], name)
+        scaled = w.emit("Mul", [back, w.near(f"{name}.weight", channel, 1.0, operands[0])], f"{name}.scaled")
+        w.emit("Add", [scaled, w.near(f"{name}.bias", channel, 0.0, operands[0])], name)
 
 
 def _p_relu(w: Writer, op: Op, name: str, inputs: list[str], operands: tuple[int, ...]) -> None:
     shape = w.graph.shapes[operands[0]]
     slope = (1,) if op["shared"] else (shape[1], *(1,) * (len(shape) - 2))
-    w.emit("PRelu", [*inputs, w.filled(f"{name}.weight", slope, 0.25)], name)
+    w.emit("PRelu", [*inputs, w.filled(f"{name}.weight", slope, 0.25, operands[0])], name)
 
 
 def _pad(w: Writer, op: Op, name: str, inputs: list[str], operands: tuple[int, ...]) -> None:
@@ -106,7 +115,7 @@ def _pad(w: Writer, op: Op, name: str, inputs: list[str], operands: tuple[int, .
         amounts = [0, 0, *amounts[:half], 0, 0, *amounts[half:]]
     given = [*inputs, w.constant(f"{name}.amounts", np.array(amounts, np.int64))]
     if op["value"]:
-        given.append(w.constant(f"{name}.value", np.array(op["value"], w.dtype(operands[0]))))
+        given.append(w.number(name, op["value"], operands[0]))
     w.need_opset(19 if op["mode"] == "wrap" else 0)
     w.emit("Pad", given, name, mode=op["mode"])
 

@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 def _layer_norm(w: Writer, op: Op, name: str, inputs: list[str], operands: tuple[int, ...]) -> None:
     shape = tuple(w.graph.shapes[operands[0]][-op["axes"] :])
     if op["scale"] and w.opset >= 17:
-        weights = [w.near(f"{name}.weight", shape, 1.0)]
-        weights += [w.near(f"{name}.bias", shape, 0.0)] if op["shift"] else []
+        weights = [w.near(f"{name}.weight", shape, 1.0, operands[0])]
+        weights += [w.near(f"{name}.bias", shape, 0.0, operands[0])] if op["shift"] else []
         w.emit("LayerNormalization", [*inputs, *weights], name, axis=-op["axes"], epsilon=op["epsilon"])
         return
     centred = w.emit("Sub", [inputs[0], _mean(w, op, f"{name}.mean", inputs[0])], f"{name}.centred")
     square = w.emit("Pow", [centred, w.number(name, 2.0, operands[0])], f"{name}.square")
-    _scaled(w, op, name, _divided(w, op, name, centred, square, operands[0]), shape)
+    _scaled(w, op, name, _divided(w, op, name, centred, square, operands[0]), shape, operands[0])
 
 
 def _rms_norm(w: Writer, op: Op, name: str, inputs: list[str], operands: tuple[int, ...]) -> None:
     shape = tuple(w.graph.shapes[operands[0]][-op["axes"] :])
     square = w.emit("Pow", [inputs[0], w.number(name, 2.0, operands[0])], f"{name}.square")
-    _scaled(w, op, name, _divided(w, op, name, inputs[0], square, operands[0]), shape)
+    _scaled(w, op, name, _divided(w, op, name, inputs[0], square, operands[0]), shape, operands[0])
 
 
 def _mean(w: Writer, op: Op, name: str, x: str) -> str:
@@ -46,11 +46,11 @@ def _divided(w: Writer, op: Op, name: str, x: str, square: str, operand: int) ->
     return w.emit("Div", [x, w.emit("Sqrt", [total], f"{name}.root")], f"{name}.normed")
 
 
-def _scaled(w: Writer, op: Op, name: str, x: str, shape: tuple[int, ...]) -> None:
+def _scaled(w: Writer, op: Op, name: str, x: str, shape: tuple[int, ...], operand: int) -> None:
     if op["scale"]:
-        x = w.emit("Mul", [x, w.near(f"{name}.weight", shape, 1.0)], f"{name}.scaled")
+        x = w.emit("Mul", [x, w.near(f"{name}.weight", shape, 1.0, operand)], f"{name}.scaled")
     if "shift" in op.spec.index and op["shift"]:
-        x = w.emit("Add", [x, w.near(f"{name}.bias", shape, 0.0)], f"{name}.shifted")
+        x = w.emit("Add", [x, w.near(f"{name}.bias", shape, 0.0, operand)], f"{name}.shifted")
     w.rename(name, x)
 
 
@@ -70,7 +70,7 @@ def _attention(w: Writer, op: Op, name: str, inputs: list[str], operands: tuple[
         scores = w.emit("Add", [scores, inputs[3]], f"{name}.masked")
     if op["causal"]:
         seen = np.tril(np.ones((q[-2], k[-2]), bool), k[-2] - q[-2])
-        mask = np.where(seen, 0, -np.inf).astype(w.dtype(operands[0])).reshape(1, 1, *seen.shape)
+        mask = np.where(seen, 0, -np.inf).astype(w.dtype(operands[0])).reshape((1,) * (len(q) - 2) + seen.shape)
         scores = w.emit("Add", [scores, w.constant(f"{name}.mask", mask)], f"{name}.causal")
     weights = w.emit("Softmax", [scores], f"{name}.weights", axis=-1)
     w.emit("MatMul", [weights, inputs[2]], name)
@@ -97,10 +97,10 @@ def _recurrent(kind: str, gates: int, states: int) -> Emit:
         hidden, width = op["hidden"], w.graph.shapes[operands[0]][2]
         n, rows = 2 if op["direction"] == "both" else 1, gates * hidden
         weights = [w.kernel(name, (n, rows, width), width, operands[0])]
-        weights.append(w.near(f"{name}.recurrence", (n, rows, hidden), 0.0))
+        weights.append(w.near(f"{name}.recurrence", (n, rows, hidden), 0.0, operands[0]))
         starts = inputs[1:]
         if op["offset"] or starts:
-            weights.append(w.near(f"{name}.bias", (n, 2 * rows), 0.0) if op["offset"] else "")
+            weights.append(w.near(f"{name}.bias", (n, 2 * rows), 0.0, operands[0]) if op["offset"] else "")
         given = [inputs[0], *weights, *(["", *starts] if starts else [])]
         more = {"linear_before_reset": int(op["reset_after"])} if kind == "GRU" else {}
         outputs = [f"{name}.{i}" for i in range(1 + states)]

@@ -247,11 +247,83 @@ def test_sequences_are_refused_in_plain_words() -> None:
         ("com.acme:Swirl =>float33:1", "no type such as"),
         ("onnx:Whirl", "no operator Whirl"),
         ("onnx:TopK", "does not fit|does not say"),
+        ("onnx:Sin axis=3", "Sin has no attribute 'axis'"),
+        ("onnx:Sin =>float32:7x7", "one of ONNX has none"),
+        ("onnx:Sin /999999", "no operator Sin of opset 999999"),
+        ("onnx:Sin ->100000000", "cannot give 100000000 values"),
+        ("onnx:Sin ->3", "at most 1 values"),
+        ("com.acme:S =>float32:1x4 ->2", "1 types for 2 values"),
+        ("onnx:TopK <@;%zzz>", "is no input"),
+        ("onnx:TopK <@;!x>", "is no input"),
+        ("onnx:TopK <@foo;@>", "is no element type"),
+        ("onnx:Add <@;@>", "reads 2 values, but 1"),
+        ("onnx:Sin <@;@> of @1", "reads 2 values, but 1"),
+        ("onnx:Celu t=%100000x100000x100", "more than"),
+        ("onnx:Scan <@> body=( in 4 relu )", "does not fit"),
+        ("onnx:Loop <@> body=( in - int64 in - bool )", "Loop"),
+        ("onnx:TopK <@;#int64:1:2> axis=1 ->2", "take one with 'item'"),
+        ("onnx:TopK <@;#int64:1:2> axis=1 ->2 relu", "take one of them with 'item'"),
     ],
 )
 def test_bad_words_are_text_errors(words: str, complaint: str) -> None:
     with pytest.raises(TextError, match=complaint):
         parse_text(f"nasrlm1 in 1x4 {words}")
+
+
+def test_branches_may_stand_in_any_order() -> None:
+    first, second = _if(), _if()
+    node_ = next(n for n in second.graph.node if n.op_type == "If")
+    attributes = list(node_.attribute)[::-1]
+    del node_.attribute[:]
+    node_.attribute.extend(attributes)
+    assert to_text(first) == to_text(second)
+
+
+def test_a_scan_of_other_axes() -> None:
+    body = _body(
+        [node("Add", "s r", "t"), node("Identity", "t", "o")],
+        [("s", FLOAT, [6]), ("r", FLOAT, [6])],
+        [("t", FLOAT, [6]), ("o", FLOAT, [6])],
+    )
+    scan = node(
+        "Scan", "first x2", "last all", body=body, num_scan_inputs=1, scan_input_axes=[-1], scan_output_axes=[1]
+    )
+    made = model(
+        [
+            node("Transpose", "x", "x1", perm=[0, 2, 1]),
+            node("Squeeze", "x1 z", "x2"),
+            node("ReduceMax", "x2", "first", axes=[1], keepdims=0),
+            scan,
+        ],
+        [X],
+        [("last", FLOAT, [6]), ("all", FLOAT, [6, 4])],
+        {"z": np.array([0])},
+    )
+    text = to_text(made)
+    assert to_text(to_onnx(text)) == text
+    values = {"x": _example(made.graph.input[0])}
+    for a, b in zip(_run(made, values), _run(to_onnx(text, weights="random"), {"input": values["x"]}), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5)
+
+
+def test_a_loop_value_that_grows_is_refused() -> None:
+    nodes = [node("Identity", "go", "on"), node("Concat", "a x", "b", axis=1)]
+    inputs = [("i", INT, []), ("go", BOOL, []), ("a", FLOAT, None)]
+    body = _body(nodes, inputs, [("on", BOOL, []), ("b", FLOAT, None)])
+    made = model(
+        [node("Relu", "x", "start"), node("Loop", "n _ start", "y", body=body)],
+        [X],
+        [("y", FLOAT, None)],
+        {"n": np.int64(3)},
+    )
+    with pytest.raises(ExportError, match="grows from"):
+        to_text(made)
+
+
+def test_old_forms_that_opset_17_has_not_are_refused() -> None:
+    made = model([node("TopK", "x", "v i", k=2)], [X], [("v", FLOAT, [1, 4, 2])], {}, 9)
+    with pytest.raises(ExportError, match="convert_version"):
+        to_text(made)
 
 
 def test_nesting_ends_somewhere() -> None:

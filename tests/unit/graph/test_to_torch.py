@@ -10,10 +10,10 @@ import torch
 
 from nasrlm.errors import ExportError
 from nasrlm.graph import Graph, GraphBuilder, to_onnx, to_text, to_torch
-from nasrlm.graph.ops import op
+from nasrlm.graph.ops import op, op_with
 from nasrlm.spaces import get_space
 from tests.corpus import CORPUS, export, network
-from tests.corpus.operators import ALL, CASES
+from tests.corpus.operators import ALL, CASES, one
 
 
 def run(model: onnx.ModelProto, *inputs: np.ndarray) -> list[np.ndarray]:
@@ -134,12 +134,12 @@ def test_dynamic_dimensions() -> None:
 
 
 def test_what_torch_has_not_is_named() -> None:
-    b = GraphBuilder()
-    b.output(b.apply(op("resize", "lin", (2, 2), (), "asymmetric"), b.input((3, 8, 8))))
-    with pytest.raises(ExportError, match="resize lin s2 asymmetric"):
-        to_torch(b.build())
-    with pytest.raises(ExportError, match="torch cannot run 'onnx:Celu"):
-        to_torch("nasrlm1 in 1x4 onnx:Celu alpha=0.7f")
+    with pytest.raises(
+        ExportError, match="torch cannot run 'onnx:Celu alpha=0.7f', 'onnx:Celu alpha=0.6f': nasrlm has"
+    ):
+        to_torch("nasrlm1 in 1x4 onnx:Celu alpha=0.7f onnx:Celu alpha=0.6f")
+    with pytest.raises(ExportError, match="torch cannot run 'cast string'"):
+        to_torch(one(op("cast", "string"), (4,)))
 
 
 def test_weights_that_do_not_fit() -> None:
@@ -150,7 +150,111 @@ def test_weights_that_do_not_fit() -> None:
         to_torch(graph, weights={"conv_2.weight": np.zeros(3)})
     with pytest.raises(ExportError, match="has the shape"):
         to_torch(graph, weights={"conv_1.weight": np.zeros(3)})
+    turned = {"conv_1.weight": torch.zeros(3, 4, 3, 3)}  # as many entries, in another order
+    with pytest.raises(ExportError, match=r"has the shape \(3, 4, 3, 3\), not \(4, 3, 3, 3\)"):
+        to_torch(graph, weights=turned)
+    with pytest.raises(ExportError, match="is no array of numbers but str"):
+        to_torch(graph, weights={"conv_1.weight": "x"})
+    with pytest.raises(ExportError, match=r"was not given: write the model with to_onnx"):
+        to_torch(graph, weights=to_onnx(graph))
+    with pytest.raises(ExportError, match=r"weights='random' are none\. Allowed: None, a mapping"):
+        to_torch(graph, weights="random")
     with pytest.raises(ExportError, match=r"not among those given\. Nearest: conv1\.weight"):
         to_onnx(graph, weights={"conv1.weight": np.zeros(3)})
     with pytest.raises(ExportError, match="takes 1 inputs, not 2"):
         to_torch(graph)(torch.zeros(1), torch.zeros(1))
+    with pytest.raises(ExportError, match=r"has 4 dimensions \(1x3x8x8\), the tensor given has the shape \(3, 8, 8\)"):
+        to_torch(graph)(torch.zeros(3, 8, 8))
+
+
+def test_weights_may_be_parameters_of_any_type() -> None:
+    b = GraphBuilder()
+    b.output(b.linear(b.input((4,)), 3))
+    module = to_torch(b.build())
+    again = to_torch(b.build(), seed=1, weights=dict(module.named_parameters()))
+    assert all(torch.equal(p, q) for p, q in zip(module.parameters(), again.parameters(), strict=True))
+    to_torch(b.build(), weights={k: v.bfloat16() for k, v in module.state_dict().items()})
+
+
+HARD = {
+    **{
+        f"pad {mode} {name}": (op("pad", pads, mode), (4, 8, 8))
+        for mode in ("reflect", "edge", "wrap")
+        for name, pads in {"space": (1, 2, 0, 3), "channels": (0, 1, 0, 0, 0, 2, 0, 1)}.items()
+    },
+    **{
+        f"resize {mode} {place} {to}": (op_with("resize", mode=mode, size=(to, 5), coordinates=place), (4, 8, 8))
+        for mode in ("lin", "cubic")
+        for place in ("asymmetric", "torch", "half_symmetric")
+        for to in (1, 3, 11)
+    },
+    "nearest torch": (op_with("resize", size=(1, 5), coordinates="torch", rounding="floor"), (4, 8, 8)),
+    "uneven deconv": (op_with("deconv", kernel=(3, 3), stride=(2, 2), padding=(0, 1, 1, 0)), (4, 8, 8)),
+    "single entries": (op("instancenorm"), (4, 1, 1)),
+    "groups of one": (op("groupnorm", 4), (4, 1, 1)),
+    "no bounds": (op("clip"), (4,)),
+    "float64": (op("linear", "3", True), (4,), "float64"),
+    "float16": (op("linear", "3", True), (4,), "float16"),
+    "half table": (op("embedding", 20, 8, "float16"), (4,), "int64"),
+    **{f"int {name}": (op_with(name, axes=(1,)), (4,), "int32") for name in ("sum", "mean", "prod", "l1", "l2")},
+}
+
+
+@pytest.mark.parametrize("name", HARD)
+def test_what_torch_does_in_another_way(name: str) -> None:
+    made, shape, *dtype = HARD[name]
+    graph = one(made, shape, dtype=dtype[0] if dtype else "float32")
+    module = to_torch(graph).eval()
+    for x in example(graph):
+        expected = run(to_onnx(graph, weights=module.state_dict()), x)[0]
+        found = module(torch.from_numpy(x)).detach().numpy()
+        assert found.dtype == expected.dtype
+        exact = 2e-3 if found.dtype == np.float16 else 2e-5
+        np.testing.assert_allclose(found, expected, rtol=10 * exact, atol=exact)
+
+
+def test_whole_numbers_are_divided_as_in_onnx() -> None:
+    x, y = np.array([[-7, 7, -8, 8]]), np.array([[2, -2, 3, 3]])
+    for name in ("div", "mod"):
+        graph = one(op(name), (4,), (4,), dtype="int64")
+        found = to_torch(graph)(torch.from_numpy(x), torch.from_numpy(y))
+        np.testing.assert_array_equal(found.numpy(), run(to_onnx(graph), x, y)[0])
+        assert found.dtype == torch.int64
+
+
+def test_ids_below_zero_count_from_the_end() -> None:
+    graph = one(op("embedding", 20, 8), (3,), dtype="int64")
+    module = to_torch(graph)
+    found = module(torch.tensor([[-1, 0, -20]]))[0]
+    table = module.state_dict()["embedding_1.weight"]
+    assert torch.equal(found, table[[19, 0, 0]])
+
+
+def test_an_lstm_may_start_with_its_state_alone() -> None:
+    b = GraphBuilder()
+    x, state = b.input((2, 4), batch=7), b.input((2, 6), batch=1)
+    b.output(b.apply(op("item", 0), b.apply(op("lstm", 6), x, state)))
+    compare(b.build(), *example(b.build()))
+
+
+def test_the_gradient_of_a_length_of_zero_is_zero() -> None:
+    x = torch.zeros(1, 4, requires_grad=True)
+    to_torch(one(op_with("l2", axes=(1,)), (4,)))(x).sum().backward()
+    assert x.grad is not None and torch.equal(x.grad, torch.zeros(1, 4))
+
+
+def test_sizes_of_one_dimension_agree() -> None:
+    b = GraphBuilder()
+    b.output(b.add(*(b.input((3, "length"), batch="batch") for _ in range(2))))
+    with pytest.raises(ExportError, match="dynamic dimension d1 is both 5 and 1"):
+        to_torch(b.build())(torch.zeros(2, 3, 5), torch.zeros(2, 3, 1))
+
+
+def test_values_that_nobody_uses_are_freed() -> None:
+    b = GraphBuilder()
+    x = b.input((4,))
+    b.relu(x)
+    b.output(b.unary("sigmoid", x))
+    module = to_torch(b.build())
+    assert sorted(x for freed in module._freed.values() for x in freed) == [0, 1, 2]
+    assert 1 in module._freed[1]

@@ -43,7 +43,7 @@ def test_a_users_file_is_a_space(tmp_path: Path) -> None:
     [
         ('    name = "mine"\n', "lacks: name"),
         ('    source = "me"\n', "lacks: source"),
-        ("    def build(self, params):", "lacks: build"),
+        ("    def build(self, params):", "describes no network"),
         ("SPACE = Mine\n", "defines no SPACE"),
     ],
 )
