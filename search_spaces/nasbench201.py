@@ -66,9 +66,7 @@ class NASBench201(SearchSpace):
         "macs",
     )
 
-    def __init__(
-        self, num_classes: int = 10, image_size: int = 32, channels: int = 16, cells: int = 5
-    ) -> None:
+    def __init__(self, num_classes: int = 10, image_size: int = 32, channels: int = 16, cells: int = 5) -> None:
         options = {"num_classes": num_classes, "image_size": image_size, "channels": channels, "cells": cells}
         for option, value in options.items():
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:

@@ -44,9 +44,7 @@ class Cell(nn.Module):
 
     def __init__(self, params: dict[str, str], channels: int) -> None:
         super().__init__()
-        self.edges = nn.ModuleDict(
-            {f"{a}_{b}": OPERATIONS[params[f"edge_{a}_{b}"]](channels) for a, b in EDGES}
-        )
+        self.edges = nn.ModuleDict({f"{a}_{b}": OPERATIONS[params[f"edge_{a}_{b}"]](channels) for a, b in EDGES})
 
     def forward(self, x: Tensor) -> Tensor:
         nodes = [x]

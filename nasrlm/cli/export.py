@@ -18,7 +18,10 @@ _SUFFIX = {"text": ".txt", "onnx": ".onnx"}
 def command(
     networks: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NETWORK", help="Architecture strings or .onnx files; - reads standard input."),
+        typer.Argument(
+            metavar="NETWORK",
+            help="Architecture strings, .onnx files, texts in .txt files, or file.py:function; - reads standard input.",
+        ),
     ] = None,
     file: File = None,
     space: Space = None,
@@ -34,14 +37,19 @@ def command(
     checkpoint: Annotated[
         str | None, typer.Option(metavar="NAME", help="The checkpoint whose tokens are counted.")
     ] = None,
+    picture: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="Draw the network: a .svg, .png or .pdf file.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Export networks to text, ONNX and costs."""
+    """Export networks to text, ONNX, costs and pictures."""
     wanted = [word.strip() for word in formats.split(",")]
     for word in wanted:
         if word not in FORMATS:
             raise unknown_name("format", word, FORMATS, where="--format")
     found = [find_network(text, space) for text in read_lines(networks or [], file)]
+    if picture is not None:
+        _draw(found, picture, dead_work)
     if output is not None:
         _write(found, output, wanted, weights, dead_work)
         return
@@ -52,6 +60,14 @@ def command(
         return
     for item in facts:
         _print(item)
+
+
+def _draw(networks: list[Any], file: Path, dead_work: bool) -> None:
+    from nasrlm.graph.picture import draw
+
+    if len(networks) > 1:
+        raise UsageError(f"{len(networks)} networks do not fit one picture {file}. Give one network.")
+    say(f"drew {draw(networks[0], file, dead_work=dead_work)}")
 
 
 def _print(item: dict[str, Any]) -> None:

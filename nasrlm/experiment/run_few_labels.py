@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -27,6 +27,7 @@ from nasrlm.experiment.run_folder import RunFolder, open_run_folder
 from nasrlm.experiment.schema import FewLabelsExperiment
 from nasrlm.graph import costs, texts
 from nasrlm.rlm import RegressionLM, RLMConfig, TrainConfig
+from nasrlm.tokens import TextTokenizer
 
 # How many sizes, seeds and predictors there are may change: cells that are done stay right.
 FREE = ("outputs", "description", "tags", "labels", "seeds")
@@ -43,20 +44,26 @@ class FewLabelsRun:
         folder: where results.csv, results.md and the cells are.
         scores: one row a (labels, seed, predictor, metric): n, rho, tau over the scored rows; unseen_n, unseen_rho,
             unseen_tau over those whose network, in any form, was not trained on.
+        tokens: median tokens of a network's text, by the predictor that reads it.
         command: what was run.
     """
 
     name: str
     folder: Path
     scores: pd.DataFrame
+    tokens: dict[str, float]
     command: str
 
     @property
     def table(self) -> pd.DataFrame:
         """tau and its deviation over seeds: one row a metric, predictor and kind of rows; one column a size."""
+        return self.ranks("tau")
+
+    def ranks(self, score: Literal["tau", "rho"]) -> pd.DataFrame:
+        """As `table`, of either rank correlation."""
         parts = [
             self.scores.assign(rows=rows, value=self.scores[column])
-            for rows, column in (("all", "tau"), ("unseen", "unseen_tau"))
+            for rows, column in (("all", score), ("unseen", f"unseen_{score}"))
         ]
         long = pd.concat(parts)
         keys = ["metric", "predictor", "rows"]
@@ -73,6 +80,7 @@ class FewLabelsRun:
             "name": self.name,
             "folder": str(self.folder),
             "command": self.command,
+            "tokens": self.tokens,
             "results": self.scores.to_dict("records"),
         }
 
@@ -121,7 +129,8 @@ def run_few_labels(experiment: FewLabelsExperiment, prepared: Prepared, progress
         found.append(pd.read_csv(file))
     progress(Step("cells", len(cells), len(cells)))
     scores = pd.concat(found).sort_values(["labels", "seed"], kind="stable", ignore_index=True)
-    run = FewLabelsRun(experiment.name, setting.folder.path, scores, prepared.command)
+    tokens = {RLM[way]: _median_tokens(read) for way, read in setting.rlm_texts.items()}
+    run = FewLabelsRun(experiment.name, setting.folder.path, scores, tokens, prepared.command)
     write_csv(run.folder / "results.csv", scores)
     write_text(run.folder / "results.md", _markdown(run, experiment))
     setting.folder.log("done", cells=len(cells))
@@ -249,10 +258,17 @@ def _told(progress: Progress, what: str) -> Any:
     return lambda entry: progress(Step(what, entry.get("step", 0), entry.get("steps", 1)))
 
 
+def _median_tokens(read: Sequence[str]) -> float:
+    """Of a row, with a tokenizer that has seen every text: its pieces do not depend on which rows were labelled."""
+    return float(np.median([len(ids) for ids in TextTokenizer.train(dict.fromkeys(read)).encode(read)]))
+
+
 def _markdown(run: FewLabelsRun, experiment: FewLabelsExperiment) -> str:
     rows = "rows that were reserved for choosing settings" if experiment.reserve and experiment.reserve.use else "rows"
+    tokens = ", ".join(f"{name} {count:.4g}" for name, count in run.tokens.items())
     return (
         f"# {run.name}\n\n    {run.command}\n\nKendall's tau from so many training architectures, mean ± standard "
         f"deviation over {experiment.seeds} seeds, over all {rows} that were not trained on, and over those whose "
-        f"network, in any isomorphic form, was not.\n\n{markdown_table(run.table)}\n"
+        f"network, in any isomorphic form, was not.\n\n{markdown_table(run.table)}\n\nSpearman's rho of the same "
+        f"predictions:\n\n{markdown_table(run.ranks('rho'))}\n\nMedian tokens of a network's text: {tokens}.\n"
     )

@@ -10,6 +10,7 @@ from nasrlm.graph.text import TEXT_VERSION, parse_text
 
 if TYPE_CHECKING:
     from nasrlm.graph.onnx_writer import to_onnx
+    from nasrlm.graph.picture import draw
     from nasrlm.graph.torch_module import to_torch
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "GraphBuilder",
     "as_graph",
     "costs",
+    "draw",
     "parse_text",
     "texts",
     "to_onnx",
@@ -34,6 +36,10 @@ def __getattr__(name: str) -> object:
         from nasrlm.graph.onnx_writer import to_onnx
 
         return to_onnx
+    if name == "draw":
+        from nasrlm.graph.picture import draw
+
+        return draw
     if name == "to_torch":
         from nasrlm.graph.torch_module import to_torch
 

@@ -70,11 +70,11 @@ def short(name: object) -> str:
 
 def check_dims(dims: Sequence[int], where: str) -> None:
     """Refuse negative dimensions, and tensors larger than any machine."""
-    shown = str(tuple(dims[:16])) + ("..." if len(dims) > 16 else "")
+    shown = str(tuple(dims[:8])) + ("..." if len(dims) > 8 else "")
     if any(n < 0 for n in dims):
         raise ExportError(f"{where} has a negative dimension: {shown}. A dynamic one has a name in place of a number.")
-    if len(dims) > 64 or prod(max(n, 1) for n in dims) > LARGEST:
-        raise ExportError(f"{where} has the absurd shape {shown}: at most 64 dimensions and 2**53 entries are read")
+    if len(dims) > 32 or prod(max(n, 1) for n in dims) > LARGEST:
+        raise ExportError(f"{where} has the absurd shape {shown}: at most 32 dimensions and 2**53 entries are read")
 
 
 def check_tensor(tensor: TensorProto, where: str, folder: Path | None, seen: dict[str, int]) -> None:

@@ -8,7 +8,7 @@ import json
 from abc import ABC
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -336,37 +336,6 @@ class SearchSpace(ABC):
             return parameter.options[0 if rng is None else int(rng.integers(len(parameter.options)))]
 
         return self._pick(value)
-
-
-def module_graph(space: SearchSpace, params: Params) -> Graph:
-    """Export what a space's ``build_module`` gives.
-
-    Raises:
-        SpaceError: It gives no module, or there is no example input.
-        ExportError: torch cannot export it.
-    """
-    made = space.build_module(params)
-    module, example = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
-    where = f"{type(space).__name__}.build_module"
-    if not callable(getattr(module, "state_dict", None)):
-        allowed = "a torch.nn.Module, or a pair (module, example inputs)"
-        raise SpaceError(f"{where} returned {_quote(repr(made))}. Allowed: {allowed}.")
-    # By name: the graph room lies above this one, and without modules nobody should wait for torch.
-    exporters = importlib.import_module("nasrlm.graph.exporters")
-    if example is None:
-        if space.example_shape is None:
-            raise SpaceError(
-                f"{where} returned a module without an example input. Write the input's shape without the batch into "
-                "the class, such as example_shape = (3, 32, 32), or return (module, example inputs)."
-            )
-        example = exporters.torch.zeros(1, *space.example_shape)
-    graph: Graph = exporters.from_torch(module, example)
-    return graph
-
-
-@lru_cache(maxsize=256)
-def _remembered_graph(space: SearchSpace, values: tuple[tuple[str, Value], ...]) -> Graph:
-    return module_graph(space, dict(values))  # an export takes a thousand times as long as GraphBuilder
 
 
 def _compact(data: dict[str, Any]) -> str:

@@ -13,7 +13,6 @@ from nasrlm.devices import get_device
 from nasrlm.errors import SpaceError
 from nasrlm.graph import costs, parse_text, to_onnx, to_text
 from nasrlm.spaces import Architecture, Choice, Integer, SearchSpace
-from nasrlm.spaces.space import module_graph
 from nasrlm.testing.common import ConformanceError, require, step
 from nasrlm.testing.sampling import check_sampling
 
@@ -74,8 +73,6 @@ def check_network(a: Architecture) -> None:
         own = to_text(graph)
         require(exported == own, f"build and build_module describe two networks:\n{own}\n--- and\n{exported}")
     require(graph == a.graph(), "build gave two different networks for the same parameters.")
-    if a.space.defines("build_module"):
-        _check_module(a, to_text(graph))
     for dead_work in (False, True):
         text = to_text(graph, dead_work=dead_work)
         again = to_text(parse_text(text), dead_work=dead_work)
@@ -88,14 +85,6 @@ def check_network(a: Architecture) -> None:
     model = to_onnx(graph, weights="random").SerializeToString()  # onnx.checker and shape inference pass, or it raises
     for name, output in get_device("onnxruntime_cpu").run(model).items():  # type: ignore[attr-defined]
         require(bool(np.isfinite(output).all()), f"the output {name} is not finite with random weights.")
-
-
-def _check_module(a: Architecture, text: str) -> None:
-    """The module, exported now, reads as the network does: as described by build, or as exported before."""
-    exported = to_text(module_graph(a.space, a.params))
-    both = "build and build_module describe different networks"
-    problem = both if a.space.defines("build") else "build_module gave two different networks for the same parameters"
-    require(exported == text, f"{problem}:\n{text}\n--- and\n{exported}")
 
 
 def _check_declaration(space: SearchSpace) -> None:

@@ -108,6 +108,30 @@ def test_without_pretraining_with_members_and_few_test_rows(file: Path) -> None:
     assert run(file, sets).scores["n"].tolist() == [20]
 
 
+def test_folded_and_written_out_texts_stand_side_by_side(file: Path) -> None:
+    networks = get_space("nasbench201").sample(90, seed=1)  # three stages of five equal cells: much to fold
+    accuracy = [50 + 10 * np.log10(costs(a).params + 1) for a in networks]
+    pd.DataFrame({"arch": [a.string for a in networks], "acc": accuracy}).to_csv(file.parent / "t.csv", index=False)
+    common = ["space.name=nasbench201", "seeds=1", "labels=[30]", "baselines=[]"]
+    done = run(file, [*common, "texts=[folded, written_out]"])
+    assert done.scores["predictor"].tolist() == ["rlm", "rlm, written out"]
+    assert 2 * done.tokens["rlm"] < done.tokens["rlm, written out"]
+    assert {f.name for f in (done.folder / "pretrained").iterdir()} == {"member0", "written_out0"}
+    markdown = (done.folder / "results.md").read_text(encoding="utf-8")
+    assert f"| accuracy/toy | rlm, written out | unseen | {done.scores['unseen_rho'][1]:.3f} ± 0.000 |" in markdown
+    # the short text's figures are those of a run without the long one: the two share no draw and no model
+    alone = run(file, [*common, "outputs.folder=alone"])
+    pd.testing.assert_frame_equal(alone.scores, done.scores[:1])
+    assert done.scores["n"].nunique() == 1
+
+
+def test_without_pretraining_the_written_out_text_gets_a_model_of_its_own(file: Path) -> None:
+    sets = ["seeds=1", "labels=[40]", "baselines=[]", "pretrain=null", "texts=[written_out, folded]"]
+    scores = run(file, sets).scores
+    assert scores["predictor"].tolist() == ["rlm, written out", "rlm"]
+    assert scores["tau"].nunique() == 2
+
+
 def test_mistakes(file: Path) -> None:
     with pytest.raises(TableError, match="at most"):
         run(file, ["labels=[143]"])
@@ -115,5 +139,7 @@ def test_mistakes(file: Path) -> None:
         check(file, ["pretrain.train={epoch: 2}"])
     with pytest.raises(ConfigError, match="head.seed.*the experiment's seed"):
         check(file, ["head={seed: 2}"])
+    with pytest.raises(ConfigError, match="texts"):
+        check(file, ["texts=[short]"])
     with pytest.raises(ConfigError, match="labels"):
         check(file, ["labels=[1]"])

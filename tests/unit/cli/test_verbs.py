@@ -170,6 +170,59 @@ def test_export_from_a_file_of_lines(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert [item["network"] for item in found] == [get_space("tiny").architecture(s).id for s in strings]
 
 
+MODULE = """\
+import torch
+def network():
+    return torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU()), torch.zeros(1, 3, 8, 8)
+def several():
+    return 3
+size = 5
+"""
+
+
+def test_export_of_a_text_and_of_a_torch_module(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text(MODULE, encoding="utf-8")
+    facts = json.loads(output(capsys, "export", "mine.py:network", "--json"))
+    assert facts["text"] == "nasrlm1\nin 1x3x8x8\nconv 8 k3 p0\nrelu"
+    assert (facts["network"], facts["costs"]["params"]) == ("Sequential", 3 * 8 * 9 + 8)
+    Path("net.txt").write_text(facts["text"] + "\n", encoding="utf-8")
+    again = json.loads(output(capsys, "export", "net.txt", "--json"))
+    assert (again["text"], again["costs"]) == (facts["text"], facts["costs"])
+
+
+def test_export_draws_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["export", ARCH, "--picture", str(tmp_path / "graph.svg")]) == 0
+    captured = capsys.readouterr()
+    assert f"drew {tmp_path / 'graph.svg'}" in captured.err
+    assert captured.out.startswith("# ")
+    assert "<svg" in (tmp_path / "graph.svg").read_text(encoding="utf-8")
+
+
+def test_export_of_files_that_do_not_fit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text(MODULE, encoding="utf-8")
+    Path("net.txt").write_text("conv 3", encoding="utf-8")
+    for arguments, part in (
+        (["mine.py:netwrok"], "Nearest: network."),
+        (["mine.py:several"], "several() in mine.py gives int; it must give (torch module, example inputs)"),
+        (["none.py:network"], "none.py"),
+        (["net.txt"], "net.txt begins with 'conv 3'"),
+        (["none.txt"], "none.txt"),
+        ([ARCH, "--picture", "a.jpg"], "a picture cannot be 'a.jpg'"),
+        ([ARCH, ARCH, "--picture", "a.svg"], "2 networks do not fit one picture a.svg"),
+    ):
+        assert main(["export", *arguments]) == 2, arguments
+        captured = capsys.readouterr()
+        assert (captured.out, captured.err[:7]) == ("", "error: ")
+        assert part in captured.err
+        assert "Traceback" not in captured.err
+
+
 def test_export_weights_makes_a_model_that_runs(tmp_path: Path) -> None:
     from nasrlm.devices import get_device
 

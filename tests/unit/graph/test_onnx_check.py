@@ -142,6 +142,25 @@ def test_words_that_are_no_text(tmp_path: Path) -> None:
             open_model(path)
 
 
+@pytest.mark.parametrize(
+    ("kind", "attributes", "message"),
+    [
+        ("GatherND", {"batch_dims": -(2**31)}, "'batch_dims' is -2147483648; allowed: 0 to 64"),
+        ("Concat", {"axis": 2**40}, "'axis' is 1099511627776; allowed: -64 to 64"),
+        ("Split", {"num_outputs": 2**31 - 1}, "'num_outputs' is 2147483647, the node has 1 outputs"),
+        ("Einsum", {"equation": b"\xff\xfe"}, "'equation' is .* allowed: letters"),
+        ("MaxPool", {"kernel_shape": [2**62, 3]}, "'kernel_shape' is 4611686018427387904; allowed: -2147483648 to"),
+    ],
+)
+def test_numbers_that_crash_or_stall_shape_inference_are_refused(kind: str, attributes: dict, message: str) -> None:
+    model = chain()
+    model.opset_import[0].version = 18
+    inputs = ["x"] if kind in ("Split", "MaxPool") else ["x", "x"]
+    model.graph.node[0].CopyFrom(node(kind, inputs, ["a"], **attributes))
+    with pytest.raises(ExportError, match=message):
+        to_text(model)
+
+
 def test_messages_stay_short() -> None:
     model = chain()
     set_input(model, 3, "n" * 100_000)
