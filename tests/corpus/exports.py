@@ -59,12 +59,13 @@ def export(name: str, exporter: str, opset: int) -> onnx.ModelProto:
     if not file.exists():
         module, example = network(name)
         part = file.with_suffix(f".{os.getpid()}")
-        part.write_bytes(_exported(module, example, exporter, opset).SerializeToString())
+        part.write_bytes(exported(module, example, exporter, opset).SerializeToString())
         part.replace(file)
     return onnx.load(file)
 
 
-def _exported(module: torch.nn.Module, example: Any, exporter: str, opset: int, **more: Any) -> onnx.ModelProto:
+def exported(module: torch.nn.Module, example: Any, exporter: str, opset: int, **more: Any) -> onnx.ModelProto:
+    """A module's export, not kept."""
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
@@ -90,4 +91,4 @@ def export_dynamic(name: str, exporter: str) -> onnx.ModelProto:
     else:
         more = {"input_names": [f"x{i}" for i in range(len(example))]}
         more["dynamic_axes"] = {key: {0: "batch"} for key in more["input_names"]}
-    return _exported(module, example, exporter, 18 if exporter == "dynamo" else 17, **more)
+    return exported(module, example, exporter, 18 if exporter == "dynamo" else 17, **more)

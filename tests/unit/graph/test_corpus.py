@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from functools import cache
 
 import numpy as np
@@ -15,7 +14,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from nasrlm.graph import as_graph, costs, parse_text, to_onnx, to_text
-from tests.corpus import CANNOT, CORPUS, DIFFERENT, WAYS, export, export_dynamic, network
+from tests.corpus import CANNOT, CORPUS, DIFFERENT, WAYS, export, export_dynamic, network, shuffled, without_weights
 
 BEST = ("dynamo", 21)
 
@@ -155,49 +154,6 @@ def test_a_dynamic_batch_stays_a_symbol(name: str) -> None:
 @pytest.mark.parametrize("name", ["residual", "vit", "detector"])
 def test_a_dynamic_batch_reads_the_same_from_both_exporters(name: str) -> None:
     assert to_text(export_dynamic(name, "dynamo")) == to_text(export_dynamic(name, "torchscript"))
-
-
-def shuffled(model: onnx.ModelProto, seed: int) -> onnx.ModelProto:
-    """The model with other names and its nodes in another order that is valid as well."""
-    rng = random.Random(seed)
-    made = onnx.ModelProto()
-    made.CopyFrom(model)
-    graph = made.graph
-    names: dict[str, str] = {"": ""}
-
-    def renamed(name: str) -> str:
-        return names.setdefault(name, f"v{rng.getrandbits(48):x}")
-
-    for part in (graph.input, graph.output, graph.initializer, graph.value_info):
-        for item in part:
-            item.name = renamed(item.name)
-    for node in graph.node:
-        node.name = f"n{rng.getrandbits(48):x}"
-        for field in (node.input, node.output):
-            for i, name in enumerate(field):
-                field[i] = renamed(name)
-    waiting, ready, order = list(graph.node), {i.name for i in (*graph.input, *graph.initializer)} | {""}, []
-    while waiting:
-        free = [i for i, node in enumerate(waiting) if all(x in ready for x in node.input)]
-        node = waiting.pop(rng.choice(free))
-        ready.update(node.output)
-        order.append(node)
-    del graph.node[:]
-    graph.node.extend(order)
-    rng.shuffle(order)
-    return made
-
-
-def without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with its large learned tensors in a file that is not there."""
-    made = onnx.ModelProto()
-    made.CopyFrom(model)
-    for tensor in made.graph.initializer:
-        if tensor.data_type == onnx.TensorProto.FLOAT and np.prod(tensor.dims) >= 256:  # exporters keep 1 KiB inside
-            tensor.ClearField("raw_data")
-            tensor.data_location = onnx.TensorProto.EXTERNAL
-            tensor.external_data.add(key="location", value="weights.bin")
-    return made
 
 
 def test_the_corpus_reads_as_one_graph_a_network() -> None:

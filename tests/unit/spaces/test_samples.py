@@ -1,0 +1,75 @@
+"""Random samples of every space: one text over exporters, opsets, names, orders and weights; and back.
+
+NASRLM_SAMPLES=1000 takes more samples of each space than the suite has time for.
+"""
+
+from __future__ import annotations
+
+import os
+
+import onnx
+import pytest
+import torch
+
+from nasrlm import registry
+from nasrlm.devices import get_device
+from nasrlm.graph import Graph, costs, parse_text, to_onnx, to_text, to_torch
+from nasrlm.spaces import get_space
+from tests.corpus import exported, shuffled, without_weights
+
+SAMPLES = int(os.environ.get("NASRLM_SAMPLES", "20"))
+DYNAMO = max(1, SAMPLES // 20)  # this exporter takes seconds a network
+OPSETS = range(13, 22)
+
+
+@pytest.mark.parametrize("name", registry.names("spaces"))
+def test_samples_have_one_text(name: str) -> None:
+    for i, a in enumerate(get_space(name).sample(SAMPLES, seed=11)):
+        text = to_text(a)
+        assert to_text(parse_text(text)) == text, a
+        opset = OPSETS[i % len(OPSETS)]
+        model = to_onnx(a, weights="random", opset=opset)
+        ways = {
+            f"opset {opset}": model,
+            "without weights": without_weights(model),
+            "no weights": to_onnx(a, opset=opset),
+            "shuffled": shuffled(model, i),
+        }
+        module = trained(to_torch(a))
+        example = tuple(torch.zeros(*a.graph().shapes[node]) for node in a.graph().inputs)
+        ways["torchscript"] = exported(module, example, "torchscript", (9, 14, 17)[i % 3])
+        if i < DYNAMO:
+            ways["dynamo"] = exported(module, example, "dynamo", (18, 21)[i % 2])
+        for way, other in ways.items():
+            assert to_text(other) == text, (a, way)
+
+
+@pytest.mark.parametrize("name", registry.names("spaces"))
+def test_samples_rebuilt_from_their_text_are_the_network(name: str) -> None:
+    device = get_device("onnxruntime_cpu")
+    for a in get_space(name).sample(SAMPLES, seed=12):
+        again, graph = parse_text(to_text(a, dead_work=True)), a.graph()
+        assert costs(again).macs == costs(a).macs
+        assert kernel_weights(again) == kernel_weights(graph)
+        model = to_onnx(parse_text(to_text(a)), weights="random")
+        onnx.checker.check_model(model, full_check=True)
+        shapes = [graph.shapes[node] for node in graph.outputs]
+        assert [y.shape for y in device.run(model.SerializeToString()).values()] == shapes  # type: ignore[attr-defined]
+
+
+def kernel_weights(graph: Graph) -> int:
+    """Parameters but for norms and biases: a norm folds into what is before it, and leaves a bias."""
+    rest = 0
+    for op, shape in zip(graph.ops, graph.shapes, strict=True):
+        rest += 2 * shape[1] if op.name == "bn" else 0
+        rest += shape[1] if op.name in ("conv", "linear") and "nobias" not in op.text.split() else 0
+    return costs(graph).params - rest
+
+
+def trained(module: torch.nn.Module) -> torch.nn.Module:
+    """With no weight as it was initialised, since exporters look at zeros and ones."""
+    with torch.no_grad():
+        for tensor in (*module.parameters(), *module.buffers()):
+            if tensor.is_floating_point():
+                tensor.uniform_(0.5, 1.5)
+    return module.eval()
