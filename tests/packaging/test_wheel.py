@@ -23,6 +23,7 @@ CORE = {
     "numpy",
     "onnx",
     "onnxruntime",
+    "onnxscript",
     "optuna",
     "pandas",
     "plotly",
@@ -35,6 +36,7 @@ CORE = {
     "scikit-learn",
     "scipy",
     "sentencepiece",
+    "sympy",
     "torch",
     "typer",
 }
