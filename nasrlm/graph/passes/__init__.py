@@ -62,6 +62,7 @@ _SETTLED = frozenset(
     )
 )
 """Operators that no pass changes: networks of these alone are left as they are."""
+_GATES = frozenset(("sigmoid", "hardsigmoid", "tanh"))
 
 
 def simplified(graph: Graph, *, quickly: bool = False) -> Graph:
@@ -81,7 +82,7 @@ def simplified(graph: Graph, *, quickly: bool = False) -> Graph:
         >>> simplified(b.build()).ops
         (<in 1x8>, <silu>)
     """
-    if quickly and not any(op.name not in _SETTLED for op in set(graph.ops)) and not _multiplied(graph):
+    if quickly and _settled(graph):
         return graph
     net = Net(graph)
     for run in PASSES.values():
@@ -89,11 +90,15 @@ def simplified(graph: Graph, *, quickly: bool = False) -> Graph:
     return net.graph()
 
 
+def _settled(graph: Graph) -> bool:
+    names = {op.name for op in set(graph.ops)}
+    return names <= _SETTLED and not ("mul" in names and names & _GATES and _multiplied(graph))
+
+
 def _multiplied(graph: Graph) -> bool:
     """Whether a product may be an activation: of a value and a function of it."""
-    gates = {"sigmoid", "hardsigmoid", "tanh"}
     return any(
-        op.name == "mul" and any(graph.ops[x].name in gates and _reads(graph, x, operands) for x in operands)
+        op.name == "mul" and any(graph.ops[x].name in _GATES and _reads(graph, x, operands) for x in operands)
         for _, op, operands in graph.nodes()
     )
 
