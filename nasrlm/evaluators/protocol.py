@@ -18,7 +18,7 @@ class Evaluator(Protocol):
 
     The class is called with the search space and the evaluator's options. A class attribute `predicts = True`
     says that its values are estimates; an evaluator without it computes or measures, and goes first where two
-    give the same metric.
+    give the same metric. An attribute `failures` (architecture id -> reason) says why a value is missing.
 
     Attributes:
         name: the evaluator's name, such as "rlm".

@@ -66,7 +66,9 @@ def evaluate_batch(
         if bad is None:
             rows[str(identity)] = {str(name): value for name, value in row.items() if math.isfinite(value)}
         else:
-            failures[str(identity)] = f"evaluator {givers[bad].name} gave {row[bad]} for {bad}"
+            said = getattr(givers[bad], "failures", {}).get(str(identity))
+            what = f"gave {row[bad]} for {bad}" if said is None else f"has no {bad}: {said}"
+            failures[str(identity)] = f"evaluator {givers[bad].name} {what}"
     return Evaluation(rows, failures)
 
 

@@ -44,10 +44,15 @@ def rlm_recipe(space: SearchSpace, folder: Path) -> dict[str, Any]:
     return {"checkpoint": "nasbench201"}
 
 
+def training_recipe(space: SearchSpace, folder: Path) -> dict[str, Any]:
+    return {"data": "digits", "resize": True, "steps": 12, "seeds": 2, "per_seed": True}
+
+
 RECIPES: dict[str, Callable[[SearchSpace, Path], dict[str, Any]]] = {
     "device": device_recipe,
     "rlm": rlm_recipe,
     "table": table_recipe,
+    "training": training_recipe,
 }
 SPACES = {"rlm": "nasbench201"}
 
@@ -85,4 +90,4 @@ def test_evaluator(name: str, tmp_path: Path) -> None:
 def test_something_is_registered() -> None:
     assert {"nasbench201", "tiny"} <= set(registry.names("spaces"))
     assert "onnxruntime_cpu" in registry.names("devices")
-    assert {"cost", "device", "rlm", "table"} <= set(registry.names("evaluators"))
+    assert {"cost", "device", "rlm", "table", "training"} <= set(registry.names("evaluators"))
