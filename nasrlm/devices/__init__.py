@@ -10,11 +10,12 @@ from typing import Any
 
 from nasrlm import registry
 from nasrlm.devices.measurement import Device, Measurement, summarise
-from nasrlm.devices.options import check_options, option_names
+from nasrlm.devices.options import check_choice, check_options, option_names
 
 __all__ = [
     "Device",
     "Measurement",
+    "check_choice",
     "check_options",
     "device_class",
     "get_device",
@@ -38,6 +39,7 @@ def get_device(name: str, **options: Any) -> Device:
     Raises:
         UnknownNameError: no such device; the nearest names come with it.
         ConfigError: an option the device does not take, or a value outside its range.
+        DeviceError: what the device needs (a package, a GPU) is not here.
 
     Example:
         >>> get_device("onnxruntime_cpu", threads=2).metric

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -18,6 +19,9 @@ class Measurement:
         repeats: timed runs.
         threads: processor threads the network could use (1 where the notion has no meaning).
         stable: whether the quartiles lie close enough together to trust the median.
+        thread_ms: median processor time that the calling thread spent in a run; NaN where it is not known, or says
+            nothing (a graphics processor, another machine).
+        energy_mj: millijoule a run, as the processor counts them; NaN where nothing is counted.
     """
 
     minimum_ms: float
@@ -27,6 +31,8 @@ class Measurement:
     repeats: int
     threads: int
     stable: bool
+    thread_ms: float = math.nan
+    energy_mj: float = math.nan
 
     @property
     def spread(self) -> float:
@@ -34,25 +40,36 @@ class Measurement:
         return (self.upper_quartile_ms - self.lower_quartile_ms) / self.median_ms
 
 
-def summarise(times_ms: Sequence[float] | np.ndarray, threads: int, max_spread: float) -> Measurement:
+def summarise(
+    times_ms: Sequence[float] | np.ndarray,
+    threads: int,
+    max_spread: float,
+    *,
+    thread_ms: float = math.nan,
+    energy_mj: float = math.nan,
+) -> Measurement:
     """The Measurement of a series of times.
 
     Args:
         times_ms: milliseconds, one a repeat, at least one.
         threads: as in Measurement.
         max_spread: the largest spread that still counts as stable.
+        thread_ms, energy_mj: as in Measurement.
 
     Example:
         >>> summarise([3.0, 1.0, 2.0, 2.0, 2.0], threads=1, max_spread=0.1).median_ms
         2.0
     """
     minimum, lower, median, upper = (float(q) for q in np.quantile(times_ms, (0.0, 0.25, 0.5, 0.75)))
-    return Measurement(minimum, lower, median, upper, len(times_ms), threads, upper - lower <= max_spread * median)
+    stable = upper - lower <= max_spread * median
+    return Measurement(minimum, lower, median, upper, len(times_ms), threads, stable, thread_ms, energy_mj)
 
 
 @runtime_checkable
 class Device(Protocol):
     """Something that times networks. Its class is `DEVICE` in a file of its own.
+
+    An attribute `counts_energy = True` says that its measurements hold `energy_mj`.
 
     Attributes:
         name: the device's name, such as "onnxruntime_cpu".

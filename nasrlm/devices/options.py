@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from nasrlm.errors import ConfigError, unknown_name
+from nasrlm.errors import ConfigError, nearest, unknown_name
 
 
 def option_names(factory: Callable[..., Any], *, positional: int = 0) -> list[str]:
@@ -47,3 +49,59 @@ def check_options(factory: Callable[..., Any], options: Mapping[str, Any], what:
 
 def _parameters(factory: Callable[..., Any], positional: int) -> list[inspect.Parameter]:
     return list(inspect.signature(factory).parameters.values())[positional:]
+
+
+def check_whole(where: str, option: str, value: object, *, least: int = 1) -> None:
+    """Sees that an option is a whole number, `least` or more.
+
+    Raises:
+        ConfigError: it is not; says what it is.
+
+    Example:
+        >>> check_whole("device mine", "threads", 2)
+    """
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise ConfigError(f"{where}: {option} is {value!r}. Allowed: a whole number from {least} up.")
+
+
+def check_positive(where: str, option: str, value: object) -> None:
+    """Sees that an option is a finite number above zero.
+
+    Raises:
+        ConfigError: it is not; says what it is.
+
+    Example:
+        >>> check_positive("device mine", "seconds", 0.5)
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        raise ConfigError(f"{where}: {option} is {value!r}. Allowed: a number above 0.")
+
+
+def check_choice(where: str, option: str, value: object, allowed: Sequence[str]) -> None:
+    """Sees that an option is one of a few words.
+
+    Raises:
+        ConfigError: it is not; the nearest come first.
+
+    Example:
+        >>> check_choice("device mine", "unit", "ms", ("ms", "us", "s"))
+    """
+    if value not in allowed:
+        near = nearest(str(value), allowed)
+        hint = f" Nearest: {near[0]}." if near else ""
+        raise ConfigError(f"{where}: {option} is {value!r}.{hint} Allowed: {', '.join(allowed)}.")
+
+
+def check_label(where: str, label: object) -> str:
+    """A device's label: what follows "latency_ms/" in its metric.
+
+    Raises:
+        ConfigError: no letters, or signs that a metric's name cannot hold.
+
+    Example:
+        >>> check_label("device remote", "pixel_8")
+        'pixel_8'
+    """
+    if not isinstance(label, str) or not re.fullmatch(r"[\w.+-]+", label):
+        raise ConfigError(f"{where}: label is {label!r}. Allowed: letters, digits and _ . + -, such as pixel_8.")
+    return label

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from nasrlm.graph.dims import size
@@ -89,6 +90,9 @@ def _peak_bytes(graph: Graph) -> int:
 
 def _held(op: Op, shape: Any) -> int:
     """Entries that a node's value holds; weights and what `item` takes from a value are held elsewhere."""
-    if op.inline or op.name == "item":
-        return 0
+    return 0 if op.inline or op.name == "item" else _entries(shape)
+
+
+@lru_cache(maxsize=4096)
+def _entries(shape: Any) -> int:
     return sum(map(size, shape)) if shape and isinstance(shape[0], tuple) else size(shape)

@@ -15,6 +15,8 @@ from nasrlm.errors import MetricError, TableError, TextTooLongError, UsageError,
 from nasrlm.rlm.config import RLMConfig
 from nasrlm.tokens import NumberTokens, TextTokenizer
 
+POINTS = ("median", "mean", "greedy")
+
 
 @dataclass(frozen=True)
 class Inputs:
@@ -129,3 +131,16 @@ def _numbers(column: Any, metric: str, numbers: NumberTokens) -> NDArray[np.floa
     except UsageError as error:
         raise UsageError(f"metric {metric!r}: {error}") from error
     return found
+
+
+def check_request(point: str, quantiles: Sequence[float]) -> None:
+    """Sees that a point estimate and quantiles can be given.
+
+    Raises:
+        UsageError: an unknown point, or a level outside (0, 1).
+    """
+    if point not in POINTS:
+        raise UsageError(f"point is {point!r}. Allowed: {', '.join([*nearest(point, POINTS), *POINTS])}.")
+    for level in quantiles:
+        if not 0 < level < 1:
+            raise UsageError(f"the quantile {level!r} is not allowed. Allowed: numbers between 0 and 1, as in 0.1.")

@@ -13,13 +13,13 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
-from nasrlm.errors import UsageError, nearest
+from nasrlm.errors import UsageError
 from nasrlm.rlm import predicting
 from nasrlm.rlm.checkpoint import Parts, build_network, number_tokens, read_checkpoint, write_checkpoint
 from nasrlm.rlm.config import RLMConfig, TrainConfig
 from nasrlm.rlm.decoding import sample_without_cache
 from nasrlm.rlm.fitting import check_labels, hold_out, make_examples, make_folder, widen
-from nasrlm.rlm.inputs import as_frame, encode_texts, metric_indices, read_inputs, read_labels
+from nasrlm.rlm.inputs import as_frame, check_request, encode_texts, metric_indices, read_inputs, read_labels
 from nasrlm.rlm.network import RLMNetwork
 from nasrlm.rlm.precision import resolve
 from nasrlm.rlm.scores import score_table
@@ -28,7 +28,6 @@ from nasrlm.rlm.training import Job, Progress, train_network
 from nasrlm.rlm.work import Work, plan_work
 from nasrlm.tokens import NumberTokens, TextTokenizer
 
-POINTS = ("median", "mean", "greedy")
 _FINE_TUNE = TrainConfig(epochs=30, learning_rate=5e-4)
 
 Given = Mapping[str, Any]
@@ -212,7 +211,7 @@ class RegressionLM:
             MetricError: an unknown metric.
             UsageError: a level or `point` that is not allowed, or a metric that is asked for and given.
         """
-        _check_request(point, quantiles)
+        check_request(point, quantiles)
         chosen = self._chosen(metrics, given)
         read = read_inputs(inputs, self.config.dead_work)
         work = self._work(read.texts, given)
@@ -222,6 +221,18 @@ class RegressionLM:
         names = [self.metrics[i] for i in chosen]
         columns = [*names, *(f"{name}@{level:g}" for level in quantiles for name in names)]
         return pd.DataFrame(work.spread(parts), index=_index(read.names), columns=columns)
+
+    def read(self, inputs: Sequence[Any]) -> NDArray[np.float64]:
+        """What the encoder makes of networks, before any metric is asked for: features of their texts.
+
+        Args:
+            inputs: networks, as for `fit`.
+
+        Returns:
+            (networks, 2 x width): mean and maximum over the tokens; NaN for texts over the limit that are dropped.
+        """
+        work = self._work(read_inputs(inputs, self.config.dead_work).texts, None)
+        return work.spread(predicting.read_texts(self._ready(), work.ids))
 
     def sample(
         self,
@@ -387,11 +398,3 @@ class RegressionLM:
 
 def _index(names: Sequence[Any]) -> pd.Index:
     return pd.Index(names, name="architecture_id")
-
-
-def _check_request(point: str, quantiles: Sequence[float]) -> None:
-    if point not in POINTS:
-        raise UsageError(f"point is {point!r}. Allowed: {', '.join([*nearest(point, POINTS), *POINTS])}.")
-    for level in quantiles:
-        if not 0 < level < 1:
-            raise UsageError(f"the quantile {level!r} is not allowed. Allowed: numbers between 0 and 1, as in 0.1.")

@@ -64,6 +64,24 @@ def predict_quantiles(
     return found
 
 
+def read_texts(network: RLMNetwork, ids: Ids, batch_size: int = 256) -> NDArray[np.float64]:
+    """Mean and maximum over the tokens of encoded texts, (N, 2 D)."""
+    found = np.empty((len(ids), 2 * network.config.width))
+
+    @torch.inference_mode()
+    def read(batch: tuple[NDArray[np.int64], Tensor, Tensor]) -> None:
+        part, text, lengths = batch
+        encoded, _ = network.read(text, lengths)
+        padding = (torch.arange(text.shape[1]) >= lengths[:, None])[..., None]
+        encoded = encoded.float()
+        mean = encoded.masked_fill(padding, 0.0).sum(1) / lengths[:, None]
+        highest = encoded.masked_fill(padding, float("-inf")).amax(1)
+        found[part] = torch.cat([mean, highest], dim=1).double().numpy()
+
+    _in_parallel(read, list(text_batches(ids, batch_size)))
+    return found
+
+
 def _in_parallel(work: Callable[[_T], None], batches: Sequence[_T]) -> None:
     """One batch a core: small operations scale far better so than with all cores in every operation."""
     cores = torch.get_num_threads()

@@ -1,4 +1,4 @@
-"""Samplers by name: Optuna's own, any class by its dotted path, or an instance the user made."""
+"""Samplers by name: Optuna's own, RLMSampler, any class by its dotted path, or an instance the user made."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ _SAMPLERS: dict[str, tuple[str, dict[str, Any]]] = {
     "nsga3": ("NSGAIIISampler", {}),
     "gp": ("GPSampler", {"warn_independent_sampling": False}),
     "qmc": ("QMCSampler", {"scramble": True, "warn_independent_sampling": False}),
+    "rlm": ("nasrlm.search.rlm_sampler:RLMSampler", {}),
 }
 SAMPLERS = tuple(_SAMPLERS)
 
@@ -31,11 +32,16 @@ _NOT_OPTIONS = {
     "self": "",
     "seed": "Give the seed of the study instead.",
     "constraints_func": "Give the study's constraints instead.",
+    "space": "The space that is searched is taken.",
 }
 
 
 def make_sampler(
-    sampler: str | BaseSampler, options: Mapping[str, Any] | None = None, *, seed: int | None = None
+    sampler: str | BaseSampler,
+    options: Mapping[str, Any] | None = None,
+    *,
+    seed: int | None = None,
+    context: Mapping[str, Any] | None = None,
 ) -> BaseSampler:
     """Make an Optuna sampler.
 
@@ -44,6 +50,8 @@ def make_sampler(
             ``"package.module.Class"``), or an Optuna sampler, which is used as it is.
         options: Arguments of the sampler's constructor; they are checked against its signature.
         seed: Seed of the sampler, if its constructor takes one.
+        context: What the search knows (space, batch_size, folder, reference_point): given to a constructor that takes
+            it, unless the options say otherwise.
 
     Raises:
         UnknownNameError: A name or an option that does not exist.
@@ -61,7 +69,8 @@ def make_sampler(
     kind, defaults = _find(sampler)
     parameters = inspect.signature(kind).parameters
     _check_options(sampler, given, parameters)
-    arguments = {**defaults, **given, **({"seed": seed} if "seed" in parameters else {})}
+    known = {name: value for name, value in (context or {}).items() if name in parameters}
+    arguments = {**defaults, **known, **given, **({"seed": seed} if "seed" in parameters else {})}
     try:
         with warnings.catch_warnings():
             # Some of Optuna's samplers and options are "experimental" for years; users chose them by name.
@@ -69,6 +78,15 @@ def make_sampler(
             return kind(**arguments)
     except (TypeError, ValueError) as error:
         raise UsageError(f"sampler {sampler!r} does not take the options {given!r}: {error}") from error
+
+
+def sampler_class(name: str) -> type[BaseSampler]:
+    """Return the class of a sampler by its name or dotted path.
+
+    >>> sampler_class("tpe").__name__
+    'TPESampler'
+    """
+    return _find(name)[0]
 
 
 def sampler_key(sampler: str | BaseSampler, options: Mapping[str, Any] | None, seed: int | None) -> str:
@@ -80,7 +98,7 @@ def sampler_key(sampler: str | BaseSampler, options: Mapping[str, Any] | None, s
 def _find(name: object) -> tuple[type[BaseSampler], dict[str, Any]]:
     if name in _SAMPLERS:
         attribute, defaults = _SAMPLERS[str(name)]
-        return getattr(optuna.samplers, attribute), defaults
+        return (_load(attribute) if ":" in attribute else getattr(optuna.samplers, attribute)), defaults
     if isinstance(name, str) and ("." in name or ":" in name):
         return _load(name), {}
     raise unknown_name(

@@ -41,6 +41,8 @@ def check_device(device: Device, model: bytes | None = None) -> None:
     with step(f"{device.name}: measuring a small network"):
         measured = device.measure(small_model() if model is None else model)
     check_measurement(measured)
+    if getattr(device, "counts_energy", False):
+        require(not math.isnan(measured.energy_mj), f"{device.name} counts energy, but energy_mj is NaN.")
     for broken in (b"", b"this is no network"):
         try:
             device.measure(broken)
@@ -55,7 +57,7 @@ def check_device(device: Device, model: bytes | None = None) -> None:
 
 
 def check_measurement(measured: Measurement) -> None:
-    """Checks that times are positive, in order, and come from at least one repeat.
+    """Checks that times are positive, in order, and come from at least one repeat, and that nothing is negative.
 
     Raises:
         ConformanceError: what does not hold.
@@ -66,3 +68,6 @@ def check_measurement(measured: Measurement) -> None:
     require(times == sorted(times), f"minimum, quartiles and median are not in order: {times} ms.")
     require(measured.repeats >= 1 and measured.threads >= 1, "repeats and threads must be at least 1.")
     require(isinstance(measured.stable, bool), f"stable is {measured.stable!r}, not True or False.")
+    for name in ("thread_ms", "energy_mj"):
+        value = getattr(measured, name)
+        require(math.isnan(value) or 0 <= value < math.inf, f"{name} is {value!r}; NaN where it is not known.")

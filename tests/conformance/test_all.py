@@ -1,11 +1,12 @@
 """Every registered space, device and evaluator goes through its kit, without being named here.
 
-Only evaluators whose options have no defaults need an entry in RECIPES.
+Only evaluators and devices whose options have no defaults need an entry in RECIPES or DEVICES.
 """
 
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,10 @@ import pandas as pd
 import pytest
 
 from nasrlm import registry
-from nasrlm.devices import get_device, option_names
+from nasrlm.devices import device_class, get_device, option_names
+from nasrlm.errors import DeviceError
 from nasrlm.evaluators import evaluator_class, get_evaluator
+from nasrlm.graph import to_onnx
 from nasrlm.spaces import Architecture, SearchSpace, get_space
 from nasrlm.testing import check_device, check_evaluator, check_space
 
@@ -35,7 +38,7 @@ def table_recipe(space: SearchSpace, folder: Path) -> dict[str, Any]:
 
 
 def device_recipe(space: SearchSpace, folder: Path) -> dict[str, Any]:
-    return {"device": "onnxruntime_cpu", "repeats": 5, "tries": 1}
+    return {"device": "onnxruntime_cpu", "repeats": 5, "tries": 1, "max_spread": 100.0}
 
 
 def rlm_recipe(space: SearchSpace, folder: Path) -> dict[str, Any]:
@@ -57,6 +60,31 @@ RECIPES: dict[str, Callable[[SearchSpace, Path], dict[str, Any]]] = {
 SPACES = {"rlm": "nasbench201"}
 
 
+def table_device(folder: Path) -> dict[str, Any]:
+    (row,) = get_space("tiny").sample(1, seed=0)
+    pd.DataFrame({"arch": [row.string], "board_ms": [1.5]}).to_csv(folder / "table.csv", index=False)
+    return {"path": str(folder / "table.csv"), "column": "board_ms", "space": "tiny"}
+
+
+DEVICES: dict[str, Callable[[Path], dict[str, Any]]] = {
+    "remote": lambda folder: {"command": [sys.executable, "-c", "print(2.5)"]},
+    "roofline": lambda folder: {"peak_gmacs": 10.0, "bandwidth_gbs": 10.0},
+    "table": table_device,
+}
+ABSENT = ("needs an NVIDIA GPU", "needs the package")
+
+
+def device_here(name: str, folder: Path) -> Any:
+    """The device, or a skipped test that says what this machine lacks for it."""
+    options = DEVICES[name](folder) if name in DEVICES else {}
+    try:
+        return get_device(name, **options)
+    except DeviceError as error:
+        if not any(words in str(error) for words in ABSENT):
+            raise
+        pytest.skip(str(error))
+
+
 @pytest.mark.parametrize("name", registry.names("spaces"))
 def test_space(name: str) -> None:
     space = get_space(name)
@@ -65,10 +93,11 @@ def test_space(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", registry.names("devices"))
-def test_device(name: str) -> None:
-    device = get_device(name)
-    assert device.name == name
-    check_device(device)
+def test_device(name: str, tmp_path: Path) -> None:
+    assert device_class(name).name == name
+    device = device_here(name, tmp_path)
+    (network,) = get_space("tiny").sample(1, seed=0)
+    check_device(device, to_onnx(network, weights="random").SerializeToString())
 
 
 @pytest.mark.parametrize("name", registry.names("evaluators"))
@@ -89,5 +118,8 @@ def test_evaluator(name: str, tmp_path: Path) -> None:
 
 def test_something_is_registered() -> None:
     assert {"nasbench201", "tiny"} <= set(registry.names("spaces"))
-    assert "onnxruntime_cpu" in registry.names("devices")
+    assert {"onnxruntime_cpu", "onnxruntime_int8", "openvino_cpu", "onnxruntime_cuda", "triton_gpu"} <= set(
+        registry.names("devices")
+    )
+    assert {"remote", "roofline", "table"} <= set(registry.names("devices"))
     assert {"cost", "device", "rlm", "table", "training"} <= set(registry.names("evaluators"))

@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from nasrlm.devices import Device, Measurement, get_device, summarise
+from nasrlm.devices import Device, get_device, summarise
 from nasrlm.errors import ConfigError, DeviceError, UnknownNameError
 from nasrlm.graph import to_onnx
 from nasrlm.spaces import get_space
@@ -37,7 +37,8 @@ def test_measures_a_network() -> None:
     assert isinstance(device, Device)
     m = device.measure(network())
     assert 0 < m.minimum_ms <= m.lower_quartile_ms <= m.median_ms <= m.upper_quartile_ms
-    assert (m.repeats, m.threads) == (6, 1)
+    assert m.repeats >= 5 and m.threads == 1
+    assert m.thread_ms > 0
     assert device.metric == "latency_ms/onnxruntime_cpu"
 
 
@@ -60,23 +61,7 @@ def test_the_processor_keeps_its_way_with_tiny_numbers() -> None:
 
 
 def test_seconds_limit_the_repeats_but_quartiles_have_five() -> None:
-    assert get_device("onnxruntime_cpu", repeats=1000, seconds=1e-9, tries=1).measure(network()).repeats == 5
-
-
-def test_an_unstable_series_is_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    spreads = iter([0.5, 0.3, 0.05, 0.01])
-
-    def series(session: object, feeds: object) -> Measurement:
-        spread = next(spreads)
-        return Measurement(1.0, 1.0, 1.0, 1.0 + spread, 5, 1, spread <= 0.1)
-
-    device = get_device("onnxruntime_cpu", tries=4)
-    monkeypatch.setattr(device, "_series", series)
-    assert device.measure(network()).spread == pytest.approx(0.05)
-    spreads = iter([0.5, 0.3, 0.4, 0.05])
-    device.tries = 3
-    steadiest = device.measure(network())
-    assert steadiest.spread == pytest.approx(0.3) and not steadiest.stable
+    assert get_device("onnxruntime_cpu", repeats=1000, seconds=1e-9, tries=1, threads=2).measure(network()).repeats == 5
 
 
 @pytest.mark.parametrize(
@@ -129,6 +114,8 @@ def test_batches_of_networks_that_cannot_be_widened() -> None:
         ({"warm_up": -1}, "warm_up is -1"),
         ({"seconds": 0}, "seconds is 0"),
         ({"max_spread": None}, "max_spread is None"),
+        ({"seconds": float("inf")}, "seconds is inf"),
+        ({"seed": -1}, "seed is -1"),
     ],
 )
 def test_options_are_checked(options: dict[str, object], words: str) -> None:

@@ -1,0 +1,124 @@
+"""The stopwatch: what counts as a run, which series counts, and the energy counters. No time itself is asserted."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nasrlm.devices import Measurement
+from nasrlm.devices.energy import EnergyCounter
+from nasrlm.devices.settings import Settings
+from nasrlm.devices.timing import series, steadiest, timed, uninterrupted
+from nasrlm.errors import ConfigError
+
+
+def measurements(*pairs: tuple[float, float]) -> Callable[[], Measurement]:
+    """Gives, one a call, measurements of these minima and spreads (stable up to 0.1)."""
+    left = iter(pairs)
+
+    def measure() -> Measurement:
+        minimum, spread = next(left)
+        return Measurement(minimum, 1.0, 1.0, 1.0 + spread, 5, 1, spread <= 0.1)
+
+    return measure
+
+
+def test_the_first_stable_series_counts_with_the_minimum_of_all() -> None:
+    found = steadiest(measurements((0.7, 0.5), (0.8, 0.3), (0.9, 0.05), (0.1, 0.01)), tries=4)
+    assert found.stable and found.spread == pytest.approx(0.05) and found.minimum_ms == 0.7
+
+
+def test_without_a_stable_one_the_steadiest_counts_and_says_so() -> None:
+    found = steadiest(measurements((0.9, 0.5), (0.8, 0.3), (0.7, 0.4), (0.1, 0.01)), tries=3)
+    assert not found.stable and found.spread == pytest.approx(0.3) and found.minimum_ms == 0.7
+
+
+def busy() -> None:
+    end = time.thread_time() + 2e-4
+    while time.thread_time() < end:
+        pass
+
+
+def test_runs_that_wait_do_not_count() -> None:
+    calls = iter(range(10_000))
+
+    def run() -> None:
+        busy()
+        if next(calls) % 2:
+            time.sleep(0.05)  # as if the processor had gone to another program
+
+    settings = Settings("mine", repeats=6, seconds=30.0)
+    alone = series(run, settings)
+    assert alone.repeats == 6 and alone.upper_quartile_ms < 50
+    assert alone.thread_ms <= alone.median_ms * 1.1 + 0.1
+    several = series(run, Settings("mine", repeats=6, threads=2))
+    assert several.repeats == 6 and several.upper_quartile_ms > 50  # several threads wait for each other all the time
+
+
+def test_a_run_that_only_waits_is_measured_all_the_same() -> None:
+    waiting = series(lambda: time.sleep(0.01), Settings("mine", repeats=5, seconds=0.1))
+    assert waiting.repeats >= 5 and waiting.minimum_ms >= 10
+    assert math.isnan(series(busy, Settings("gpu", repeats=5), on_processor=False).thread_ms)
+
+
+def test_uninterrupted_needs_five() -> None:
+    few = [(1.0, 1.0)] * 4 + [(9.0, 1.0)]
+    assert uninterrupted(few) == few
+    assert uninterrupted([*few, (2.0, 2.0)]) == [(1.0, 1.0)] * 4 + [(2.0, 2.0)]
+
+
+def test_warm_up_and_tries() -> None:
+    calls: list[int] = []
+    timed(lambda: calls.append(0), Settings("mine", threads=2, warm_up=7, repeats=5, tries=1))
+    assert len(calls) == 7 + 5
+
+
+def test_settings_make_the_metric() -> None:
+    assert Settings("a").metric == "latency_ms/a"
+    assert Settings("a", threads=3, batch_size=2).metric == "latency_ms/a_b2_t3"
+    with pytest.raises(ConfigError, match=r"device a: batch_size is 0\. Allowed: a whole number from 1 up\."):
+        Settings("a", batch_size=0)
+
+
+def zone(folder: Path, name: str, label: str, microjoule: int, size: int = 1000) -> Path:
+    made = folder / name
+    made.mkdir()
+    (made / "name").write_text(f"{label}\n")
+    (made / "energy_uj").write_text(f"{microjoule}\n")
+    (made / "max_energy_range_uj").write_text(f"{size}\n")
+    return made
+
+
+def test_energy_of_all_packages_and_of_nothing_twice(tmp_path: Path) -> None:
+    first = zone(tmp_path, "intel-rapl:0", "package-0", 100)
+    second = zone(tmp_path, "intel-rapl:1", "package-1", 900)
+    zone(tmp_path, "intel-rapl:0:0", "core", 50)
+    zone(tmp_path, "intel-rapl:2", "psys", 5000)
+    counter = EnergyCounter(tmp_path)
+    before = counter.read()
+    assert counter.readable and before == [100, 900]
+    (first / "energy_uj").write_text("350")
+    (second / "energy_uj").write_text("150")  # went round its 1000
+    assert counter.used(before, counter.read()) == pytest.approx((250 + 250) / 1000)
+
+
+def test_energy_is_absent_where_nothing_is_counted(tmp_path: Path) -> None:
+    (tmp_path / "intel-rapl:0").mkdir()
+    for folder in (tmp_path, tmp_path / "none"):
+        counter = EnergyCounter(folder)
+        assert not counter.readable and counter.used(counter.read(), counter.read()) == 0
+
+
+def test_energy_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = zone(tmp_path, "intel-rapl:0", "package-0", 0, size=10**12)
+    monkeypatch.setattr("nasrlm.devices.timing.EnergyCounter", lambda: EnergyCounter(tmp_path))
+    used = iter(range(1, 100))
+
+    def run() -> None:
+        (package / "energy_uj").write_text(str(2000 * next(used)))  # every run takes 2 mJ
+
+    assert series(run, Settings("mine", threads=2, repeats=8)).energy_mj == pytest.approx(2.0)
