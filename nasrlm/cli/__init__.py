@@ -15,6 +15,7 @@ from nasrlm.cli import (
     check,
     evaluate,
     export,
+    label,
     list_things,
     new,
     plot,
@@ -70,6 +71,7 @@ for _name, _verb in (
     ("export", export.command),
     ("train", train.command),
     ("evaluate", evaluate.command),
+    ("label", label.command),
     ("benchmark", benchmark.command),
 ):
     app.command(_name)(_verb)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from nasrlm.cli.common import Json, out, out_json, out_table
-from nasrlm.errors import UsageError, unknown_name
+from nasrlm.errors import NasrlmError, UsageError, unknown_name
 
 Row = dict[str, Any]
 
@@ -67,9 +67,9 @@ def _evaluators() -> list[Row]:
 
 
 def _samplers() -> list[Row]:
-    from nasrlm.search import SAMPLERS, make_sampler
+    from nasrlm.search.samplers import SAMPLERS, sampler_class
 
-    return [{"name": name, "Optuna class": type(make_sampler(name, seed=0)).__name__} for name in SAMPLERS]
+    return [{"name": name, "class": sampler_class(name).__name__} for name in SAMPLERS]
 
 
 def _checkpoints() -> list[Row]:
@@ -145,7 +145,7 @@ def _described(kind: str, row: Callable[[str], Row]) -> list[Row]:
 def _or_none(make: Callable[[], Any]) -> Any:
     try:
         return make()
-    except UsageError:
+    except NasrlmError:  # it needs options, or a GPU that is not here
         return None
 
 

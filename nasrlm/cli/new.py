@@ -15,6 +15,7 @@ TEMPLATES = {
     "search": "search.yaml",
     "train": "train.yaml",
     "evaluate": "evaluate.yaml",
+    "label": "label.yaml",
     "benchmark": "benchmark.yaml",
     "space": "space.py",
     "device": "device.py",

@@ -19,13 +19,24 @@ def command(
         str | None,
         typer.Option(metavar="URL", help="The same as --set study.storage=URL.", show_default=False),
     ] = None,
+    workers: Annotated[int, typer.Option(metavar="N", min=1, help="Processes that share the study here.")] = 1,
     as_json: Json = False,
+    as_worker: Annotated[bool, typer.Option("--as-worker", hidden=True)] = False,
 ) -> None:
-    """Search for the Pareto front, or go on with a search."""
+    """Search for the Pareto front, or go on with a search.
+
+    The same command on other machines joins in, where they reach the storage.
+    """
     from nasrlm.experiment.run import run
+    from nasrlm.experiment.run_search import search_as_worker, search_with_workers
 
     changes = [*(sets or []), *([f"study.storage={storage}"] if storage else [])]
+    if as_worker:
+        search_as_worker(experiment, changes)
+        return
     with resumable(), progress_bar() as progress:
+        if workers > 1:
+            search_with_workers(experiment, changes, workers, progress, say)
         done = run(experiment, changes, kind="search", progress=progress)
     report(done, as_json)
 

@@ -11,8 +11,8 @@ from nasrlm.experiment.schema import BaseExperiment, Part
 _T = TypeVar("_T", bound=BaseExperiment)
 
 # Options of spaces, evaluators and devices that hold a path; those of the second row may also be a name.
-PATH_KEYS = ("path", "file", "folder", "torch_module", "split")
-NAME_OR_PATH_KEYS = ("checkpoint", "init", "device")
+PATH_KEYS = ("path", "file", "folder", "torch_module", "split", "calibration")
+NAME_OR_PATH_KEYS = ("checkpoint", "init", "device", "data")
 
 
 def resolve_paths(experiment: _T, folder: Path) -> _T:
@@ -58,6 +58,7 @@ def _is_path(value: str, folder: Path) -> bool:
         value.startswith((".", "/", "~"))
         or "/" in value
         or "\\" in value
-        or value.endswith(".py")
+        or value.endswith((".py", ".npz"))
+        or ".py:" in value  # a function of a file
         or ((folder / value).exists())
     )

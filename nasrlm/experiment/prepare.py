@@ -18,6 +18,7 @@ from nasrlm.experiment.schema import (
     EvaluatorSpec,
     Experiment,
     FewLabelsExperiment,
+    LabelExperiment,
     SearchExperiment,
     SpaceSpec,
     TableSpec,
@@ -26,7 +27,7 @@ from nasrlm.experiment.schema import (
 from nasrlm.spaces import SearchSpace, get_space
 
 _T = TypeVar("_T")
-_STORAGE = re.compile(r"memory$|journal:.+|sqlite:///.+|postgresql(\+psycopg)?://.+")
+_STORAGE = re.compile(r"memory$|journal:.+|sqlite:///.+|postgresql(\+psycopg)?://.+|grpc://.+:\d+$")
 
 
 @dataclass
@@ -95,6 +96,8 @@ def prepare(experiment: Experiment, document: Document) -> Prepared:
     elif isinstance(experiment, EvaluateExperiment):
         prepared.evaluators = _evaluators(experiment.evaluators, space, ("evaluators",), findings)
         _note_missing(experiment.table.path, "the table", prepared)
+    elif isinstance(experiment, LabelExperiment):
+        _prepare_label(experiment, prepared, findings)
     elif isinstance(experiment, FewLabelsExperiment):
         _prepare_few_labels(experiment, prepared, findings)
     else:
@@ -148,42 +151,61 @@ def _prepare_search(experiment: SearchExperiment, prepared: Prepared, findings: 
 
     prepared.evaluators = _evaluators(experiment.evaluators, prepared.space, ("evaluators",), findings)
     if len(prepared.evaluators) == len(experiment.evaluators):
-        _check_metrics(experiment, prepared.evaluators, findings)
+        wanted: list[tuple[KeyPath, str]] = [
+            (("objectives", i, "metric"), spec.metric) for i, spec in enumerate(experiment.objectives)
+        ]
+        wanted += [(("constraints", i, "metric"), spec.metric) for i, spec in enumerate(experiment.constraints)]
+        _check_metrics(wanted, prepared.evaluators, findings)
     if experiment.confirm is not None:
         path = ("confirm", "evaluators")
         prepared.confirm_evaluators = _evaluators(experiment.confirm.evaluators, prepared.space, path, findings)
-    sampler, storage = experiment.study.sampler, experiment.study.storage
+    sampler = experiment.study.sampler
     try:
-        make_sampler(sampler.name, sampler.options, seed=experiment.seed)
+        make_sampler(sampler.name, sampler.options, seed=experiment.seed, context={"space": prepared.space})
     except UnknownNameError as error:
         key: KeyPath = ("options", error.value) if error.kind == "option" else ("name",)
         findings.problems.append(Problem(("study", "sampler", *key), str(error)))
     except UsageError as error:
         findings.problems.append(Problem(("study", "sampler", "options"), str(error)))
+    _check_storage(experiment.study.storage, findings)
+
+
+def _prepare_label(experiment: LabelExperiment, prepared: Prepared, findings: Findings) -> None:
+    prepared.evaluators = _evaluators(experiment.evaluators, prepared.space, ("evaluators",), findings)
+    if len(prepared.evaluators) == len(experiment.evaluators):
+        wanted: list[tuple[KeyPath, str]] = [(("metrics", i), m) for i, m in enumerate(experiment.metrics or ())]
+        _check_metrics(wanted, prepared.evaluators, findings)
+    for i, evaluator in enumerate(prepared.evaluators):
+        if getattr(evaluator, "predicts", False):
+            message = f"evaluator {evaluator.name} predicts, and labels are measured. Leave it out."
+            findings.problems.append(Problem(("evaluators", i), message))
+    _check_storage(experiment.study.storage, findings)
+
+
+def _check_storage(storage: str | None, findings: Findings) -> None:
     if storage is not None and not _STORAGE.match(storage):
         findings.problems.append(Problem(("study", "storage"), _wrong_storage(storage)))
 
 
 def _wrong_storage(storage: str) -> str:
     kind = storage.partition(":")[0]
-    close = nearest(kind, ("journal", "sqlite", "postgresql", "memory"))
+    close = nearest(kind, ("journal", "sqlite", "postgresql", "grpc", "memory"))
     near = f" Nearest: {', '.join(close)}." if close else ""
     return (
         f"unknown storage {storage!r}.{near} Allowed: journal:FILE, sqlite:///FILE, "
-        "postgresql+psycopg://USER:PASSWORD@HOST/DATABASE, or null for memory."
+        "postgresql+psycopg://USER:PASSWORD@HOST/DATABASE, grpc://HOST:PORT, or null for memory."
     )
 
 
-def _check_metrics(experiment: SearchExperiment, evaluators: Sequence[Evaluator], findings: Findings) -> None:
+def _check_metrics(wanted: Sequence[tuple[KeyPath, str]], evaluators: Sequence[Evaluator], findings: Findings) -> None:
+    """Sees that some evaluator gives each metric; a metric comes with the key that names it."""
     given = list(dict.fromkeys(metric for evaluator in evaluators for metric in evaluator.metrics))
     names = ", ".join(evaluator.name for evaluator in evaluators)
     hint = "Correct it, or add an evaluator that gives it (`nasrlm list evaluators`)."
-    wanted = [("objectives", i, spec.metric) for i, spec in enumerate(experiment.objectives)]
-    wanted += [("constraints", i, spec.metric) for i, spec in enumerate(experiment.constraints)]
-    for part, i, metric in wanted:
+    for path, metric in wanted:
         if metric not in given:
             error = unknown_name("metric", metric, given, where=f"the evaluators ({names})", hint=hint)
-            findings.problems.append(Problem((part, i, "metric"), str(error)))
+            findings.problems.append(Problem(path, str(error)))
 
 
 def _prepare_train(experiment: TrainExperiment, prepared: Prepared, findings: Findings) -> None:

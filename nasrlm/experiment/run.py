@@ -19,6 +19,7 @@ _RUNNERS = {
     "search": ("run_search", "run_search"),
     "train": ("run_train", "run_train"),
     "evaluate": ("run_evaluate", "run_evaluate"),
+    "label": ("run_label", "run_label"),
     "benchmark": ("run_benchmark", "run_benchmark"),
     "few_labels": ("run_few_labels", "run_few_labels"),
 }
@@ -36,7 +37,7 @@ def run(
         progress: told about each step.
 
     Returns:
-        SearchRun, TrainRun, EvaluateRun, BenchmarkRun or FewLabelsRun.
+        SearchRun, TrainRun, EvaluateRun, LabelRun, BenchmarkRun or FewLabelsRun.
     """
     experiment, prepared = _ready(path, sets, kind)
     module, function = _RUNNERS[experiment.kind]

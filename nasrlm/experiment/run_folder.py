@@ -60,7 +60,7 @@ def open_run_folder(path: str | Path, resolved: Mapping[str, Any], free: tuple[s
     resumed = file.exists()
     if resumed:
         _refuse_other(folder, _read(file), resolved, free)
-    elif any(not entry.name.startswith(".") for entry in folder.iterdir()):
+    elif any(not entry.name.startswith(".") for entry in folder.iterdir()) and not file.exists():  # by another worker
         names = ", ".join(sorted(entry.name for entry in folder.iterdir())[:3])
         raise RunFolderError(
             f"the folder {folder} holds other things ({names} ...) and no {EXPERIMENT}, so it is no run folder. "

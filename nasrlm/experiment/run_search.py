@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from nasrlm.errors import UsageError
 from nasrlm.experiment.files import write_csv, write_json
-from nasrlm.experiment.prepare import Prepared
-from nasrlm.experiment.progress import Progress, Step
+from nasrlm.experiment.load import load_document
+from nasrlm.experiment.paths import resolve_paths
+from nasrlm.experiment.prepare import Prepared, prepare
+from nasrlm.experiment.progress import Progress, Step, silent
 from nasrlm.experiment.run_folder import SUMMARY, RunFolder, open_run_folder
-from nasrlm.experiment.schema import SearchExperiment
+from nasrlm.experiment.schema import LabelExperiment, SearchExperiment
 from nasrlm.experiment.search_outputs import CONFIRMED, draw, write_front
 from nasrlm.search import Constraint, Objective, SearchResult, confirm
+from nasrlm.search.dashboard import publish
 from nasrlm.search.run import search
-from nasrlm.search.storage import describe_storage
+from nasrlm.search.storage import describe_storage, in_memory, open_storage
+from nasrlm.search.workers import counter, end_with_parent, run_workers
 
 
 @dataclass(frozen=True)
@@ -67,7 +74,7 @@ def run_search(experiment: SearchExperiment, prepared: Prepared, progress: Progr
     folder.log("resume" if folder.resumed else "start", kind="search", n_trials=experiment.study.n_trials)
     started = time.monotonic()
     try:
-        result = _search(experiment, prepared, folder, progress)
+        result = _search(experiment, prepared, folder.path, progress)
         write_front(result, prepared.space, folder.path)
         result = _confirm(experiment, prepared, result, folder, progress)
         draw(result, folder.path, experiment.outputs.plots)
@@ -80,10 +87,64 @@ def run_search(experiment: SearchExperiment, prepared: Prepared, progress: Progr
     write_json(folder.path / SUMMARY, {**summary, **_confirm_key(experiment, result)})
     folder.log("done", seconds=round(time.monotonic() - started, 3), trials=len(result.trials),
                hypervolume=result.hypervolume, front=len(result.front))  # fmt: skip
+    _publish(experiment, result, folder.path)
     return done
 
 
-def resolved_values(experiment: SearchExperiment) -> dict[str, Any]:
+def search_with_workers(
+    path: str | Path, sets: Sequence[str], workers: int, progress: Progress, say: Callable[[str], None]
+) -> None:
+    """Fill an experiment's study by several processes on this machine; `run_search` then finds it done.
+
+    Args:
+        path, sets: as for `nasrlm.experiment.run_experiment`.
+        workers: processes.
+        progress: told how far the study is.
+        say: told, in a sentence, when a worker died and was started again.
+
+    Raises:
+        UsageError: A study in memory, or an experiment that is wrong.
+        RunError: A worker keeps failing; finished batches are kept.
+        KeyboardInterrupt: Ctrl-C; all workers have been stopped.
+    """
+    experiment, _ = _load(path, sets)
+    if in_memory(experiment.study.storage):
+        raise UsageError(
+            f"{workers} workers cannot share a study in memory. Give a storage: --storage journal:study.log, "
+            "sqlite:///study.db, postgresql+psycopg://USER:PASSWORD@HOST/DATABASE or grpc://HOST:PORT."
+        )
+    folder = open_run_folder(experiment.outputs.folder, resolved_values(experiment))
+    storage = open_storage(storage_in(experiment.study.storage, folder.path))
+    assert storage is not None
+    total = experiment.study.n_trials
+    words = [word for change in sets for word in ("--set", change)]
+    folder.log("workers", n=workers)
+    run_workers(
+        [sys.executable, "-m", "nasrlm", "search", str(path), *words, "--as-worker"],
+        workers,
+        logs=folder.path / "workers",
+        count=counter(storage, experiment.name),
+        progress=lambda done: progress(Step("search", min(done, total), total)),
+        say=say,
+    )
+
+
+def search_as_worker(path: str | Path, sets: Sequence[str]) -> None:
+    """What a process of `search_with_workers` does: search, and leave the run folder's files to its parent."""
+    end_with_parent(sys.stdin.fileno())
+    experiment, prepared = _load(path, sets)
+    _search(experiment, prepared, Path(experiment.outputs.folder), silent)
+
+
+def _load(path: str | Path, sets: Sequence[str]) -> tuple[SearchExperiment, Prepared]:
+    experiment, document = load_document(path, sets)
+    if not isinstance(experiment, SearchExperiment):
+        raise UsageError(f"{path} is of the kind {experiment.kind}. Only a search is shared by workers.")
+    experiment = resolve_paths(experiment, document.folder)
+    return experiment, prepare(experiment, document)
+
+
+def resolved_values(experiment: SearchExperiment | LabelExperiment) -> dict[str, Any]:
     """The experiment as plain values for experiment.yaml; a database's password stays out."""
     values: dict[str, Any] = experiment.model_dump(by_alias=True, exclude_none=True)
     if experiment.study.storage is not None:
@@ -99,7 +160,7 @@ def objectives_of(experiment: SearchExperiment) -> tuple[list[Objective], list[C
     return objectives, constraints, point
 
 
-def _search(experiment: SearchExperiment, prepared: Prepared, folder: RunFolder, progress: Progress) -> SearchResult:
+def _search(experiment: SearchExperiment, prepared: Prepared, folder: Path, progress: Progress) -> SearchResult:
     objectives, constraints, point = objectives_of(experiment)
     study = experiment.study
     return search(
@@ -112,12 +173,32 @@ def _search(experiment: SearchExperiment, prepared: Prepared, folder: RunFolder,
         n_trials=study.n_trials,
         batch_size=study.batch_size,
         seed=experiment.seed,
-        storage=storage_in(study.storage, folder.path),
+        storage=storage_in(study.storage, folder),
         study_name=experiment.name,
-        folder=folder.path,
+        folder=folder,
         reference_point=point or None,
         progress=lambda done, total: progress(Step("search", done, total)),
     )
+
+
+def _publish(experiment: SearchExperiment, result: SearchResult, folder: Path) -> None:
+    """Show the front's networks and plots in optuna-dashboard."""
+    knee = result.knee()
+    attributes = {
+        "front": dict(zip(map(str, result.front["architecture_id"]), map(str, result.front["arch"]), strict=True)),
+        "knee": None if knee is None else str(knee["architecture_id"]),
+        "hypervolume": result.hypervolume,
+        "run_folder": str(folder),
+        "plots": [str(folder / f"front.{suffix}") for suffix in experiment.outputs.plots],
+    }
+    publish(storage_in(experiment.study.storage, folder), experiment.name, attributes, lambda: _figures(result))
+
+
+def _figures(result: SearchResult) -> dict[str, Any]:
+    from nasrlm.plots.data import front_plot, history_data
+    from nasrlm.plots.html import history_html, pareto_html
+
+    return {"front": pareto_html(front_plot(result), result), "history": history_html(history_data(result))}
 
 
 def storage_in(storage: str | None, folder: Path) -> str | None:

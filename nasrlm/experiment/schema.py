@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 SCHEMA = "nasrlm/experiment@1"
-KINDS = ("search", "train", "evaluate", "benchmark", "few_labels")
+KINDS = ("search", "train", "evaluate", "label", "benchmark", "few_labels")
 VERBS = {"few_labels": "benchmark"}  # kind -> the verb that runs it, where it has another name
 METRIC_PATTERN = r"^[A-Za-z0-9_.\-]+(/[A-Za-z0-9_.\-]+)?$"
 
@@ -83,8 +83,14 @@ class ConstraintSpec(Part):
 class SamplerSpec(Part):
     """An Optuna sampler by short name or dotted path, with its constructor's options."""
 
-    name: str = Field(default="nsga2", description="random, tpe, nsga2, nsga3, gp, qmc, or a dotted path")
+    name: str = Field(default="nsga2", description="random, tpe, nsga2, nsga3, gp, qmc, rlm, or a dotted path")
     options: Options = Field(default_factory=dict, description="a mapping of options")
+
+
+STORAGE = Field(
+    default="journal:study.log",
+    description="journal:study.log, sqlite:///study.db, postgresql+psycopg://..., grpc://HOST:PORT, or null",
+)
 
 
 class StudySpec(Part):
@@ -93,10 +99,7 @@ class StudySpec(Part):
     sampler: SamplerSpec = SamplerSpec()
     n_trials: int = Field(ge=1, description="trials in total, over all resumptions and workers")
     batch_size: int = Field(default=50, ge=1, description="candidates evaluated at once")
-    storage: str | None = Field(
-        default="journal:study.log",
-        description="journal:study.log, sqlite:///study.db, postgresql+psycopg://..., or null",
-    )
+    storage: str | None = STORAGE
 
 
 class ConfirmSpec(Part):
@@ -223,6 +226,37 @@ class EvaluateExperiment(BaseExperiment):
     outputs: FolderOutputs
 
 
+class LabelStudySpec(Part):
+    """How many architectures are labelled, and where their trials are kept."""
+
+    n_trials: int = Field(ge=1, description="architectures in total, over all resumptions and workers")
+    batch_size: int = Field(default=16, ge=1, description="architectures evaluated at once; a kill loses so many")
+    storage: str | None = STORAGE
+
+
+class LabelOutputs(FolderOutputs):
+    """Where labels go."""
+
+    table: str = Field(
+        default="labels.parquet",
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9_.\-]*\.parquet$",
+        description="a .parquet file's name",
+    )
+
+
+class LabelExperiment(BaseExperiment):
+    """kind: label. Evaluates a random sample of a space, each metric for real, and writes a table of labels."""
+
+    kind: Literal["label"]
+    space: SpaceSpec
+    evaluators: list[EvaluatorSpec] = Field(min_length=1, description="a list of evaluators")
+    metrics: list[Metric] | None = Field(
+        default=None, min_length=1, description="a list of metrics; left out = all that the evaluators give"
+    )
+    study: LabelStudySpec
+    outputs: LabelOutputs
+
+
 class BenchmarkExperiment(BaseExperiment):
     """kind: benchmark. Measures speed as ratios in one run, and tokens a network."""
 
@@ -278,11 +312,19 @@ class FewLabelsExperiment(BaseExperiment):
     outputs: FolderOutputs
 
 
-Experiment = SearchExperiment | TrainExperiment | EvaluateExperiment | BenchmarkExperiment | FewLabelsExperiment
+Experiment = (
+    SearchExperiment
+    | TrainExperiment
+    | EvaluateExperiment
+    | LabelExperiment
+    | BenchmarkExperiment
+    | FewLabelsExperiment
+)
 MODELS: dict[str, type[BaseExperiment]] = {
     "search": SearchExperiment,
     "train": TrainExperiment,
     "evaluate": EvaluateExperiment,
+    "label": LabelExperiment,
     "benchmark": BenchmarkExperiment,
     "few_labels": FewLabelsExperiment,
 }

@@ -10,8 +10,8 @@ from typing import Any
 import nasrlm
 
 _PACKAGES = (
-    "numpy", "pandas", "scipy", "torch", "onnx", "onnxruntime", "optuna", "moocore", "sentencepiece", "safetensors",
-    "scikit-learn", "pydantic", "ruamel.yaml", "matplotlib", "plotly",
+    "numpy", "pandas", "scipy", "torch", "onnx", "onnxruntime", "openvino", "optuna", "moocore", "sentencepiece",
+    "safetensors", "scikit-learn", "pydantic", "pyarrow", "ruamel.yaml", "matplotlib", "plotly",
 )  # fmt: skip
 
 

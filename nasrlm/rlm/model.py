@@ -223,13 +223,10 @@ class RegressionLM:
         return pd.DataFrame(work.spread(parts), index=_index(read.names), columns=columns)
 
     def read(self, inputs: Sequence[Any]) -> NDArray[np.float64]:
-        """What the encoder makes of networks, before any metric is asked for: features of their texts.
-
-        Args:
-            inputs: networks, as for `fit`.
+        """What the encoder makes of networks (as for `fit`), before any metric is asked for: features of their texts.
 
         Returns:
-            (networks, 2 x width): mean and maximum over the tokens; NaN for texts over the limit that are dropped.
+            (networks, 2 x width): mean and maximum over the tokens; NaN for texts that are dropped.
         """
         work = self._work(read_inputs(inputs, self.config.dead_work).texts, None)
         return work.spread(predicting.read_texts(self._ready(), work.ids))

@@ -65,7 +65,7 @@ def search(
         evaluators: Each metric comes from the first that computes or measures it, else from the first that predicts it.
         objectives: Such as ``Objective("accuracy/cifar10", "maximize")`` or ``"latency_ms/pixel3:min"``.
         constraints: Such as ``Constraint("params", at_most=1.2e6)`` or ``"params<=1.2e6"``.
-        sampler, sampler_options: random, tpe, nsga2, nsga3, gp, qmc or a dotted path, and arguments for its class;
+        sampler, sampler_options: random, tpe, nsga2, nsga3, gp, qmc, rlm or a dotted path, and arguments for its class;
             or an Optuna sampler.
         n_trials: In total, over all resumptions and workers (each of several workers may end with a batch too many).
         batch_size, seed: Candidates evaluated together; seed of the sampler.
@@ -88,8 +88,9 @@ def search(
     """
     goals, limits = parse_objectives(objectives), parse_constraints(constraints)
     place = storage, study_name, folder
-    plan = _plan(space, evaluators, goals, limits, sampler, sampler_options, n_trials, batch_size, seed, place)
     after = _After(reference_point, as_evaluators(confirm), confirm_top).checked(goals)
+    plan = _plan(space, evaluators, goals, limits, sampler, sampler_options, n_trials, batch_size, seed, place)
+    plan = replace(plan, reference_point=_whole_point(reference_point, goals))
     return after.result(plan, _run(plan, progress))
 
 
@@ -125,8 +126,17 @@ def _plan(
         folder=None if folder is None else Path(folder),
     )
     assign_metrics(plan.evaluators, plan.metrics)
-    make_sampler(sampler, sampler_options, seed=seed)
+    make_sampler(sampler, sampler_options, seed=seed, context=plan.sampler_context)
     return plan
+
+
+def _whole_point(
+    point: Mapping[str, float] | Sequence[float] | None, goals: Sequence[Objective]
+) -> tuple[float, ...] | None:
+    """The reference point in the order of the objectives, if it was given in full."""
+    if point is None or len(point) < len(goals):
+        return None
+    return tuple(float(x) for x in ([point[g.metric] for g in goals] if isinstance(point, Mapping) else point))
 
 
 @dataclass(frozen=True)

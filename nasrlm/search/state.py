@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,12 +21,8 @@ from optuna.storages import BaseStorage
 from nasrlm.errors import RunFolderError
 from nasrlm.search.storage import storage_file
 
-try:
-    import fcntl
-except ImportError:  # Windows: two workers there need a folder each
-    fcntl = None  # type: ignore[assignment]
-
 STATE_FILE = "sampler.pkl"
+_SLOTS = 1000  # workers in one folder
 
 
 @dataclass(frozen=True)
@@ -39,6 +36,7 @@ class SamplerState:
         told: Trials this worker had written when the state was saved.
         sampler: The sampler before that batch.
         attributes: The study's system attributes, where samplers keep caches (such as NSGA-II's parents).
+        alone: No other worker had been seen; beside others, a batch cannot be asked again bit for bit.
     """
 
     key: str
@@ -47,6 +45,7 @@ class SamplerState:
     told: int
     sampler: BaseSampler
     attributes: Mapping[str, Any] = field(default_factory=dict)
+    alone: bool = True
 
 
 def state_path(storage: str | BaseStorage | None, folder: str | Path | None) -> Path | None:
@@ -58,28 +57,47 @@ def state_path(storage: str | BaseStorage | None, folder: str | Path | None) -> 
 
 
 def claim_state(path: Path | None) -> tuple[Path | None, BinaryIO | None]:
-    """Take the state for this process alone, until the returned file is closed or the process ends, however it ends.
+    """Take a state for this process alone, until the returned file is closed or the process ends, however it ends.
+
+    The workers of one folder have a state each (``sampler.pkl``, ``sampler.1.pkl`` ...): each takes the first that is
+    free, so one that is started again after a kill -9 goes on as the one that was killed.
 
     Returns:
-        The path and the file to close; (None, None) when another worker that is running has it: it goes without.
+        The state's path and the file to close; (None, None) where there is none to keep, or no lock to be had.
 
     Raises:
         RunFolderError: The folder cannot be written.
     """
     if path is None:
         return None, None
+    for slot in range(_SLOTS):
+        mine = path.with_name(f"{path.stem}.{slot}{path.suffix}") if slot else path
+        try:
+            mine.parent.mkdir(parents=True, exist_ok=True)
+            file = mine.with_name(f".{mine.name}.lock").open("ab")
+        except OSError as error:
+            raise RunFolderError(f"cannot write the sampler's state {mine} ({error.strerror}).") from error
+        if _locked(file):
+            return mine, file
+        file.close()
+    return None, None
+
+
+def _locked(file: BinaryIO) -> bool:
+    """Lock a file unless another process has it; the lock ends with the process."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.with_name(f".{path.name}.lock").open("ab")
-    except OSError as error:
-        raise RunFolderError(f"cannot write the sampler's state {path} ({error.strerror}).") from error
-    try:
-        if fcntl is not None:
+        if sys.platform == "win32":
+            import msvcrt
+
+            file.seek(0)
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        file.close()
-        return None, None
-    return path, file
+        return False
+    return True
 
 
 def save_state(path: Path, state: SamplerState) -> bool:

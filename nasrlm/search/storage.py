@@ -1,23 +1,28 @@
-"""Where a study is kept: memory, a journal file, SQLite or PostgreSQL, all by Optuna's own storages.
+"""Where a study is kept: memory, a journal file, SQLite, PostgreSQL or a gRPC proxy, all by Optuna's own storages.
 
-A search runs on a study in memory and adds each finished batch to the storage. So a storage only ever holds
-finished
-trials: a worker that is killed leaves nothing behind that others must clean up, and the batch it lost is
-    asked again.
+A search runs on a study in memory and adds each finished batch to the storage. So a study only ever holds finished
+trials; what workers are at stands beside it (:mod:`nasrlm.search.claims`).
 """
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import json
 import os
+import random
+import sys
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import optuna
-from optuna.exceptions import ExperimentalWarning
+from optuna.exceptions import ExperimentalWarning, StorageInternalError
 from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
 
@@ -25,9 +30,17 @@ from nasrlm.errors import RunError, RunFolderError, UsageError, nearest
 from nasrlm.search.objective import Objective
 
 SETTINGS = "nasrlm"  # the user attribute of a study that says what it searches for
-_FORMS = ("memory", "journal:FILE", "sqlite:///FILE", "postgresql+psycopg://USER:PASSWORD@HOST/DATABASE")
+_FORMS = (
+    "memory",
+    "journal:FILE",
+    "sqlite:///FILE",
+    "postgresql+psycopg://USER:PASSWORD@HOST/DATABASE",
+    "grpc://HOST:PORT",
+)
 _STALE_LOCK_S = 5  # a journal's lock is held for milliseconds; one this old was left by a killed process
 _TRIES = 6
+_ANSWER_S = 10  # how long a server may take to answer
+_CREATING = 5_672_931_408  # the key of PostgreSQL's lock for making the tables; any number that only we use
 
 
 def open_storage(storage: str | BaseStorage | None) -> BaseStorage | None:
@@ -35,7 +48,8 @@ def open_storage(storage: str | BaseStorage | None) -> BaseStorage | None:
 
     Args:
         storage: ``None`` or ``"memory"``, ``"journal:study.log"``, ``"sqlite:///study.db"``,
-            ``"postgresql+psycopg://user:password@host/database"`` or an Optuna storage.
+            ``"postgresql+psycopg://user:password@host/database"``, ``"grpc://host:port"`` (Optuna's proxy) or an
+            Optuna storage.
 
     Returns:
         The storage, or None for memory.
@@ -43,28 +57,36 @@ def open_storage(storage: str | BaseStorage | None) -> BaseStorage | None:
     Raises:
         UsageError: Another kind of storage, or a file that is something else.
         RunFolderError: A file that cannot be read or written.
-        RunError: A database that does not answer.
+        RunError: A database or proxy that does not answer.
     """
-    if storage is None or isinstance(storage, BaseStorage):
-        return storage
-    kind, _, rest = str(storage).partition(":")
-    if storage in ("", "memory", "none"):
+    if storage is None or in_memory(storage):
         return None
+    if isinstance(storage, BaseStorage):
+        return storage
+    kind, _, rest = storage.partition(":")
     path = storage_file(storage)
     if path is not None:
         _make_writable(path, storage)
     if kind == "journal" and rest:
-        return _open_journal(Path(rest))
+        return _open_journal(Path(rest).absolute())
     if kind == "sqlite" and path is not None:
         return _open_database(storage, {"connect_args": {"timeout": 60}})
     if kind in ("postgresql", "postgresql+psycopg") and rest.startswith("//"):
-        return _open_database("postgresql+psycopg:" + rest, {"pool_pre_ping": True})
-    close = nearest(kind, ["memory", "journal", "sqlite", "postgresql"])
+        engine = {"pool_pre_ping": True, "connect_args": {"connect_timeout": _ANSWER_S}}
+        return _open_database("postgresql+psycopg:" + rest, engine)
+    if kind == "grpc" and rest.startswith("//"):
+        return _open_proxy(storage)
+    close = nearest(kind, ["memory", "journal", "sqlite", "postgresql", "grpc"])
     raise UsageError(
         f"unknown storage {describe_storage(storage)!r}."
         + (f" Nearest: {', '.join(close)}." if close else "")
         + f" Allowed: {', '.join(_FORMS)}."
     )
+
+
+def in_memory(storage: str | BaseStorage | None) -> bool:
+    """Whether this means that a study is kept nowhere."""
+    return storage is None or (isinstance(storage, str) and storage in ("", "memory", "none"))
 
 
 def storage_file(storage: str | BaseStorage | None) -> Path | None:
@@ -115,11 +137,13 @@ def open_study(
         load_if_exists=True,
     )
     found = study.user_attrs.get(SETTINGS)
-    if found is None:
-        if len(study.get_trials(deepcopy=False)):
+    if found is None and len(study.get_trials(deepcopy=False)):
+        found = study.user_attrs.get(SETTINGS)  # another worker may just have made the study
+        if found is None:
             raise RunFolderError(
                 f"{place} holds a study {study_name!r} that nasrlm did not make. Give another study name or storage."
             )
+    if found is None:
         study.set_user_attr(SETTINGS, dict(settings))
         set_metric_names(study, objectives)
     elif found != settings:
@@ -150,6 +174,38 @@ def flush_storage(storage: str | BaseStorage | None) -> None:
             os.fsync(file.fileno())
 
 
+@contextmanager
+def storage_errors(storage: str | BaseStorage | None) -> Iterator[None]:
+    """Say in words that a storage failed: a full disk, a database that is gone.
+
+    Raises:
+        RunError: In place of what the storage raised.
+    """
+    try:
+        yield
+    except _failures() as error:
+        # Optuna's own message is about what could be; the cause says what is.
+        cause = error.__cause__ if isinstance(error, StorageInternalError) and error.__cause__ else error
+        raise RunError(
+            f"storage {describe_storage(storage)!r} failed: {_first_line(cause)}. What was stored before is kept; "
+            "when the storage can be written again, run the same again to go on."
+        ) from error
+
+
+def _failures() -> tuple[type[Exception], ...]:
+    """What storages raise; asked when something was raised, so that nothing is imported for it."""
+    kinds: list[type[Exception]] = [OSError, StorageInternalError]
+    for module, name in (("sqlalchemy.exc", "SQLAlchemyError"), ("grpc", "RpcError")):
+        if module in sys.modules:
+            kinds.append(getattr(sys.modules[module], name))
+    return tuple(kinds)
+
+
+def _first_line(error: BaseException) -> str:
+    text = error.details() if hasattr(error, "details") else str(error)  # gRPC's str is a page long
+    return str(text).strip().partition("\n")[0].rstrip(".")
+
+
 class _BatchedFile(JournalFileBackend):
     """A journal that is flushed to disk once a batch (:func:`flush_storage`) instead of once a record.
 
@@ -165,10 +221,39 @@ class _BatchedFile(JournalFileBackend):
         lines = "".join(json.dumps(log, separators=(",", ":")) + "\n" for log in logs)
         self._own_lock.acquire()
         try:
-            with self._path.open("ab") as file:
-                file.write(lines.encode())
+            with self._path.open("r+b", buffering=0) as file:
+                _append_whole(file, lines.encode())
         finally:
-            self._own_lock.release()
+            # Who was held for dead after the grace period has written all the same, and has no lock to give back.
+            with contextlib.suppress(RuntimeError):
+                self._own_lock.release()
+
+
+def _append_whole(file: Any, data: bytes) -> None:
+    """Write behind the last whole line: a killed worker or a full disk may have left half a one."""
+    end = _end_of_lines(file)
+    try:
+        while data:
+            data = data[file.write(data) :]
+    except OSError:
+        file.truncate(end)
+        raise
+
+
+def _end_of_lines(file: Any) -> int:
+    """Go to the end of the last whole line, and cut off what is behind it."""
+    end = at = file.seek(0, 2)
+    while at:
+        start = max(0, at - 65536)
+        file.seek(start)
+        block = file.read(at - start)
+        if b"\n" in block:
+            at = start + block.rfind(b"\n") + 1
+            break
+        at = start
+    if at < end:
+        file.truncate(at)
+    return int(file.seek(at))
 
 
 def _make_writable(path: Path, storage: str) -> None:
@@ -208,9 +293,8 @@ def _drop_torn_line(path: Path, lock: JournalFileSymlinkLock) -> None:
             return
     lock.acquire()
     try:
-        data = path.read_bytes()
         with path.open("r+b") as file:
-            file.truncate(data.rfind(b"\n") + 1)
+            _end_of_lines(file)
     finally:
         lock.release()
 
@@ -228,19 +312,63 @@ def _open_database(url: str, engine: dict[str, Any]) -> BaseStorage:
     place = describe_storage(url)
     for attempt in range(_TRIES):
         try:
-            return RDBStorage(url, engine_kwargs=engine)
+            with _one_at_a_time(url, engine):
+                storage = RDBStorage(url, engine_kwargs=engine)
+            weakref.finalize(storage, storage.engine.dispose)  # close connections when nobody needs them any more
+            return storage
         except ImportError as error:
             raise UsageError(
                 f"storage {place!r} needs a driver that is not installed ({error}). "
                 "Install it with: pip install 'nasrlm[postgres]'"
             ) from error
         except (SQLAlchemyError, RuntimeError) as error:
-            # Two workers that start at once both create the tables; the one that loses finds them at its next
-            # try.
+            # Two workers that start at once on SQLite both create the tables; the one that loses finds them at its
+            # next try.
             if attempt + 1 == _TRIES:
-                first_line = str(error).partition("\n")[0]
                 raise RunError(
-                    f"cannot open storage {place!r}: {first_line}. Check that it is an Optuna database."
+                    f"cannot open storage {place!r}: {_first_line(error)}. Check that the database runs, that it can "
+                    "be reached from here, and that it is one of Optuna's or empty."
                 ) from error
-            time.sleep(0.05 * 2**attempt)
+            time.sleep(0.05 * 2**attempt * random.uniform(1, 2))
     raise RunError(f"cannot open storage {place!r}.")  # pragma: no cover (the loop returns or raises)
+
+
+@contextmanager
+def _one_at_a_time(url: str, engine: dict[str, Any]) -> Iterator[None]:
+    """Make PostgreSQL's tables in one worker while others wait; the lock ends with its connection."""
+    if not url.startswith("postgresql"):
+        yield
+        return
+    from sqlalchemy import NullPool, create_engine, text
+
+    with create_engine(url, poolclass=NullPool, connect_args=engine["connect_args"]).connect() as connection:
+        connection.execute(text(f"SELECT pg_advisory_lock({_CREATING})"))
+        yield
+
+
+def _open_proxy(storage: str) -> BaseStorage:
+    try:
+        host, port = urlsplit(storage).hostname, urlsplit(storage).port
+    except ValueError:
+        host = port = None
+    if host is None or port is None:
+        raise UsageError(f"storage {storage!r} needs a host and a port. Give it as grpc://HOST:PORT.")
+    try:
+        importlib.import_module("grpc")
+    except ImportError as error:
+        raise UsageError(
+            f"storage {storage!r} needs a package that is not installed ({error}). "
+            "Install it with: pip install 'nasrlm[grpc]'"
+        ) from error
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExperimentalWarning)
+        proxy = optuna.storages.GrpcStorageProxy(host=host, port=port)
+    try:
+        proxy.wait_server_ready(timeout=_ANSWER_S)
+    except ConnectionError as error:
+        proxy.close()
+        raise RunError(
+            f"cannot open storage {storage!r}: nobody answers. Start the proxy there "
+            "(optuna.storages.run_grpc_proxy_server), or check host, port and firewall."
+        ) from error
+    return proxy

@@ -5,76 +5,47 @@ The sampler works on a study in memory, which is fast. Each finished batch is ad
 sampler's state is replaced. Whatever the moment a worker is killed at, the state on disk is that before some
 batch: the batch is asked again, gives the same candidates, and the trials of it that had reached the storage
 are not added twice.
+
+Workers that share a study claim a batch before they evaluate it (:mod:`nasrlm.search.claims`): the study ends with
+exactly as many trials as planned, no architecture is evaluated by two, and what a dead worker was at is run again.
 """
 
 from __future__ import annotations
 
-import logging
-import signal
-import threading
+import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import optuna
 from optuna.samplers import BaseSampler
-from optuna.storages import BaseStorage, InMemoryStorage
+from optuna.storages import InMemoryStorage
 from optuna.trial import FrozenTrial, TrialState
 
 from nasrlm.errors import RunError
-from nasrlm.evaluators import Evaluator
+from nasrlm.search.claims import Claim, Claims
 from nasrlm.search.evaluate import Row, evaluate_batch
-from nasrlm.search.objective import Constraint, Objective
+from nasrlm.search.interrupts import finish_first
+from nasrlm.search.interrupts import quiet_optuna as quiet_optuna
+from nasrlm.search.objective import Objective
+from nasrlm.search.plan import StudyPlan as StudyPlan
 from nasrlm.search.result import ARCH, ARCHITECTURE_ID, BATCH, FAILURE, WORKER, metric_values
-from nasrlm.search.samplers import make_sampler, sampler_key
+from nasrlm.search.samplers import make_sampler
 from nasrlm.search.state import SamplerState, claim_state, load_state, save_state, state_path
-from nasrlm.search.storage import describe_storage, flush_storage, open_storage, open_study, set_metric_names
-from nasrlm.spaces import Architecture, SearchSpace
+from nasrlm.search.storage import (
+    describe_storage,
+    flush_storage,
+    open_storage,
+    open_study,
+    set_metric_names,
+    storage_errors,
+)
+from nasrlm.spaces import Architecture
 
 _FAILED_IN_A_ROW = 10  # so many failed candidates one after another mean that the evaluator is broken
-
-
-@dataclass(frozen=True)
-class StudyPlan:
-    """All that a study is made from, checked."""
-
-    space: SearchSpace
-    evaluators: tuple[Evaluator, ...]
-    objectives: tuple[Objective, ...]
-    constraints: tuple[Constraint, ...]
-    sampler: str | BaseSampler
-    sampler_options: dict[str, object]
-    n_trials: int
-    batch_size: int
-    seed: int
-    storage: str | BaseStorage | None
-    study_name: str
-    folder: Path | None
-
-    @property
-    def metrics(self) -> tuple[str, ...]:
-        """Every metric that a trial must have, objectives first."""
-        metrics = [item.metric for item in self.objectives] + [item.metric for item in self.constraints]
-        return tuple(dict.fromkeys(metrics))
-
-    @property
-    def settings(self) -> dict[str, object]:
-        """What must not change while a study grows; plain JSON, kept in the storage."""
-        return {
-            "space": self.space.name,
-            "objectives": [[item.metric, item.direction] for item in self.objectives],
-            "constraints": [[item.metric, item.at_most, item.at_least] for item in self.constraints],
-            "evaluators": [evaluator.name for evaluator in self.evaluators],
-        }
-
-    @property
-    def key(self) -> str:
-        """What must not change for a saved sampler to fit."""
-        sampler = sampler_key(self.sampler, self.sampler_options, self.seed)
-        return f"{self.study_name} batch_size={self.batch_size} {sampler}"
+_ASKED_AGAIN = 10  # so often a sampler is asked for a candidate that no other worker has
+_WAIT_S = (0.05, 1.0)  # how long to wait, first and at most, for what other workers are at
 
 
 class Worker:
@@ -84,19 +55,25 @@ class Worker:
         self._plan = plan
         self._stored = _open_stored(plan)
         self._state_path, self._claim = claim_state(state_path(plan.storage, plan.folder))
+        self._claims: Claims | None = None
         self._memory: dict[str, Row] = {}  # architecture id -> values of every candidate evaluated so far
         self._repeat: list[FrozenTrial] = []  # own trials of a half-stored batch, which is asked again
+        self._again: list[str] = []  # candidates that a dead worker left
         self._seen = 0  # trials of the storage that are known here
-        self._alone = True  # no other worker's trial has been seen
+        self._stored_of: Counter[tuple[str, int]] = Counter()  # and how many of them a worker's batch has
+        self._alone = True  # no other worker has been seen
         self._failures_in_a_row = 0
         try:
-            self._restore(self._finished() if self._stored else [])
+            with storage_errors(plan.storage):
+                self._restore(self._finished() if self._stored else [])
         except BaseException:
             self.close()
             raise
 
     def close(self) -> None:
-        """Let another worker have this one's state."""
+        """Let other workers have this one's claim and state."""
+        if self._claims:
+            self._claims.close()
         if self._claim:
             self._claim.close()
 
@@ -109,17 +86,30 @@ class Worker:
 
     def run(self, progress: Callable[[int, int], None] | None = None) -> None:
         """Add trials until the study has as many as planned."""
-        total = self._plan.n_trials
+        total, wait = self._plan.n_trials, _WAIT_S[0]
         if progress:
             progress(min(self.done, total), total)
         while self.done < total:
-            told = self._told_batch(min(self._plan.batch_size, total - self.done))
+            with storage_errors(self._plan.storage):
+                if self._next_batch():
+                    wait = _WAIT_S[0]
+                else:  # all that is left is with other workers
+                    time.sleep(wait)
+                    wait = min(2 * wait, _WAIT_S[1])
+            if progress:
+                progress(min(self.done, total), total)
+
+    def _next_batch(self) -> bool:
+        """Ask, claim, evaluate and store a batch. False: nothing was left to do."""
+        others = self._others()
+        size = min(self._plan.batch_size, self._room(others))
+        told = self._told_batch(size, {arch for claim in others for arch in claim.archs}) if size > 0 else []
+        if told:
             with finish_first():
                 self._store(told)
                 self._learn_from_others()
                 self._save()
-            if progress:
-                progress(min(self.done, total), total)
+        return bool(told)
 
     def trials(self) -> list[FrozenTrial]:
         """Return the study's finished trials, of all workers."""
@@ -136,41 +126,138 @@ class Worker:
         if state is None or not kept:
             state = _first_state(plan, len(trials))
         self._worker, self._batch, self._told = state.worker, state.batch, state.told
-        self._alone = not any(trial.user_attrs.get(WORKER) != state.worker for trial in trials)
+        left = self._open_claims()
+        self._alone &= state.alone and not any(trial.user_attrs.get(WORKER) != state.worker for trial in trials)
         if self._alone:
             self._repeat = [trial for trial in mine if trial.user_attrs[BATCH] >= state.batch]
+        else:
+            self._batch = max([self._batch, *(trial.user_attrs[BATCH] + 1 for trial in mine)])
         self._study = _memory_study(state.sampler, plan.objectives)
         for trial in trials[: len(trials) - len(self._repeat)]:
             self._study.add_trial(trial)
         for trial in trials:
             self._remember(trial)
-        self._seen = len(trials)
+        self._count(trials)
         if self._alone:
             _set_attributes(self._study, state)
-        elif kept:
-            self._study.sampler.reseed_rng()
+        else:
+            self._run_again(left)
+            if kept:
+                self._study.sampler.reseed_rng()
         self._save()
 
-    def _told_batch(self, size: int) -> list[FrozenTrial]:
-        asked = [self._ask() for _ in range(size)]
+    def _open_claims(self) -> list[Claim]:
+        """Returns the claims that this worker left when it was killed."""
+        if self._stored is None:
+            return []
+        self._claims = Claims(self._stored, self._worker)
+        left = self._claims.take_over()
+        self._alone = not self._claims.others()
+        return left
+
+    def _others(self) -> list[Claim]:
+        """What other workers are at; what a dead one left is taken over."""
+        if self._claims is None or self._alone:
+            return []  # the next claim will show whether others have come
+        others = self._claims.others()
+        self._run_again(self._claims.orphans())
+        self._learn_from_others()
+        return others
+
+    def _run_again(self, claims: Sequence[Claim]) -> None:
+        self._again += [arch for claim in claims for arch in claim.archs]
+
+    def _room(self, claims: Sequence[Claim]) -> int:
+        """Trials that the study still needs, beside those that are claimed. Who wants fewer leaves the others theirs,
+        and does not wait for those who go on anyway."""
+        total = self._plan.n_trials
+        most = max([total, *(claim.total for claim in claims)])
+        all_left = sum(map(self._left, claims))
+        mine_left = sum(self._left(claim) for claim in claims if claim.total <= total)
+        return min(total - mine_left, most - all_left) - self.done
+
+    def _left(self, claim: Claim) -> int:
+        """Trials of a claim that are not stored yet."""
+        return max(0, len(claim.archs) - self._stored_of[claim.worker, claim.batch])
+
+    def _told_batch(self, size: int, busy: set[str]) -> list[FrozenTrial]:
+        asked = self._asked_batch(size, busy)
+        kept = self._claimed([(architecture.id, architecture.string) for _, architecture in asked])
+        for i in set(range(len(asked))) - set(kept):
+            self._drop(asked[i][0])
+        asked = [asked[i] for i in kept]
         new = {candidate.id: candidate for _, candidate in asked if candidate.id not in self._memory}
         outcome = evaluate_batch(self._plan.evaluators, list(new.values()), self._plan.metrics)
         self._memory.update(outcome.rows)
         self._check_failures([outcome.failures.get(architecture.id, "") for _, architecture in asked])
         return [self._tell(trial, architecture, outcome.failures) for trial, architecture in asked]
 
+    def _claimed(self, candidates: Sequence[tuple[str, str]]) -> list[int]:
+        """Claim candidates (id, string); returns which of them this worker has."""
+        if self._claims is None or not candidates:
+            return list(range(len(candidates)))
+        strings = [string for _, string in candidates]
+        before = self._claims.take(self._batch, self._plan.n_trials, strings)
+        # Claims are read before trials: a batch that ends in between is seen twice, never not at all.
+        done = {trial.user_attrs.get(ARCHITECTURE_ID) for trial in self._learn_from_others()}
+        taken = {arch for claim in before for arch in claim.archs}
+        if before:
+            self._not_alone()
+        kept = [i for i, (identity, string) in enumerate(candidates) if string not in taken and identity not in done]
+        kept = kept[: max(0, self._room(before))]
+        if not kept:
+            self._claims.release()
+        elif len(kept) < len(candidates):
+            self._claims.keep([strings[i] for i in kept])
+        return kept
+
     def _store(self, told: Sequence[FrozenTrial]) -> None:
-        if self._stored:
-            for trial in told[len(self._repeat) :]:
-                self._stored.add_trial(trial)
+        if self._stored and self._claims:
+            if not self._claims.held():
+                # This process slept so long that others held it for dead: only what none of them has is stored.
+                ids = [(trial.user_attrs[ARCHITECTURE_ID], trial.user_attrs[ARCH]) for trial in told]
+                told = [told[i] for i in self._claimed(ids)]
+            there = Counter(trial.user_attrs[ARCHITECTURE_ID] for trial in self._repeat)
+            for trial in told:
+                if there[trial.user_attrs[ARCHITECTURE_ID]] > 0:
+                    there[trial.user_attrs[ARCHITECTURE_ID]] -= 1
+                else:
+                    self._stored.add_trial(trial)
             flush_storage(self._plan.storage)
+            self._claims.finish(len(told))
         self._repeat = []
         self._batch += 1
         self._told += len(told)
 
+    def _asked_batch(self, size: int, busy: set[str]) -> list[tuple[optuna.Trial, Architecture]]:
+        """Ask the sampler. Beside other workers: for candidates that none of them has had or is at, if it has any."""
+        if self._alone:
+            return [self._ask() for _ in range(size)]
+        new: list[tuple[optuna.Trial, Architecture]] = []
+        known: list[tuple[optuna.Trial, Architecture]] = []
+        seen = set(busy)
+        for _ in range(_ASKED_AGAIN * size):
+            trial, architecture = self._ask()
+            if architecture.string in seen:
+                self._drop(trial)
+            else:
+                (known if architecture.id in self._memory else new).append((trial, architecture))
+            seen.add(architecture.string)
+            if len(new) == size:
+                break
+        asked = new or known[:size]
+        for trial, _ in known[0 if new else size :]:
+            self._drop(trial)
+        return asked
+
     def _ask(self) -> tuple[optuna.Trial, Architecture]:
+        if self._again:
+            self._study.enqueue_trial(dict(self._plan.space.architecture(self._again.pop(0)).params))
         trial = self._study.ask()
         return trial, self._plan.space.suggest(trial)
+
+    def _drop(self, trial: optuna.Trial) -> None:
+        self._study.tell(trial, state=TrialState.FAIL)
 
     def _tell(self, trial: optuna.Trial, architecture: Architecture, failures: Mapping[str, str]) -> FrozenTrial:
         row = self._memory.get(architecture.id)
@@ -198,19 +285,29 @@ class Worker:
                 f"The {self.done} trials before it are kept; correct the evaluator and run the same again."
             )
 
-    def _learn_from_others(self) -> None:
-        """Take in what other workers have stored meanwhile."""
+    def _learn_from_others(self) -> list[FrozenTrial]:
+        """Take in what other workers have stored meanwhile, and return it."""
         if self._stored is None:
-            return
+            return []
         trials = self._finished()
         others = [trial for trial in trials[self._seen :] if trial.user_attrs.get(WORKER) != self._worker]
         for trial in others:
             self._remember(trial)
             self._study.add_trial(trial)
-        if others and self._alone:
-            # Workers that started together have the same seed; from here on they go different ways.
+        if others:
+            self._not_alone()
+        self._count(trials)
+        return others
+
+    def _not_alone(self) -> None:
+        """Workers that started together have the same seed; from here on they go different ways."""
+        if self._alone:
             self._study.sampler.reseed_rng()
             self._alone = False
+
+    def _count(self, trials: Sequence[FrozenTrial]) -> None:
+        for trial in trials[self._seen :]:
+            self._stored_of[trial.user_attrs.get(WORKER, ""), trial.user_attrs.get(BATCH, 0)] += 1
         self._seen = len(trials)
 
     def _remember(self, trial: FrozenTrial) -> None:
@@ -221,7 +318,9 @@ class Worker:
         if self._state_path is None or self._stored is None:
             return
         attributes = dict(self._study._storage.get_study_system_attrs(self._study._study_id))
-        state = SamplerState(self._plan.key, self._worker, self._batch, self._told, self._study.sampler, attributes)
+        state = SamplerState(
+            self._plan.key, self._worker, self._batch, self._told, self._study.sampler, attributes, self._alone
+        )
         if not save_state(self._state_path, state):
             self._state_path = None
 
@@ -229,36 +328,8 @@ class Worker:
 def _first_state(plan: StudyPlan, n_stored: int) -> SamplerState:
     """Begin with the plan's seed; in a study that has trials with another, for the same would repeat them."""
     seed = int(np.random.SeedSequence([plan.seed, n_stored]).generate_state(1)[0]) if n_stored else plan.seed
-    sampler = make_sampler(plan.sampler, plan.sampler_options, seed=seed)
+    sampler = make_sampler(plan.sampler, plan.sampler_options, seed=seed, context=plan.sampler_context)
     return SamplerState(plan.key, uuid.uuid4().hex[:12], batch=0, told=0, sampler=sampler)
-
-
-@contextmanager
-def finish_first() -> Iterator[None]:
-    """Hold a Ctrl-C back until what is being written is whole."""
-    before = signal.getsignal(signal.SIGINT)
-    if before is None or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    pressed: list[int] = []
-    signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if pressed:
-        raise KeyboardInterrupt
-
-
-@contextmanager
-def quiet_optuna() -> Iterator[None]:
-    """Keep Optuna's notes about studies made and opened off standard error; its warnings stay."""
-    before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(max(before, logging.WARNING))
-    try:
-        yield
-    finally:
-        optuna.logging.set_verbosity(before)
 
 
 def _open_stored(plan: StudyPlan) -> optuna.Study | None:

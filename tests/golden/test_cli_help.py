@@ -13,7 +13,9 @@ import pytest
 from nasrlm.cli import main
 
 GOLDEN = Path(__file__).parent / "cli"
-VERBS = ("list", "new", "check", "search", "show", "plot", "predict", "export", "train", "evaluate", "benchmark")
+VERBS = (
+    "list", "new", "check", "search", "show", "plot", "predict", "export", "train", "evaluate", "label", "benchmark",
+)  # fmt: skip
 
 EXPERIMENT = """\
 schema: nasrlm/experiment@1

@@ -47,6 +47,7 @@ EXTRAS = {
     "html",
     "dashboard",
     "postgres",
+    "grpc",
     "benchmarks",
     "test",
     "docs",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from nasrlm.experiment.load import load_document
 from nasrlm.experiment.paths import resolve_paths
 from nasrlm.experiment.schema import SearchExperiment
@@ -37,3 +39,21 @@ def test_a_checkpoint_folder_beside_the_file_goes_before_a_name(tmp_path: Path) 
     resolved = resolve_paths(experiment, document.folder)
     assert isinstance(resolved, SearchExperiment)
     assert resolved.evaluators[0].options["checkpoint"] == str(tmp_path / "nasbench201")
+
+
+@pytest.mark.parametrize(
+    ("given", "resolved"),
+    [
+        ("digits", "digits"),
+        ("package.module:function", "package.module:function"),
+        ("things.npz", "HERE/things.npz"),
+        ("photos/", "HERE/photos"),
+        ("mine.py:function", "HERE/mine.py:function"),
+        ("/data/x.npz", "/data/x.npz"),
+    ],
+)
+def test_data_is_a_name_or_a_path(given: str, resolved: str, tmp_path: Path) -> None:
+    text = GOOD.replace("{name: cost}", f"{{name: training, options: {{data: '{given}'}}}}")
+    experiment, document = load_document(write(tmp_path, text))
+    found = resolve_paths(experiment, document.folder).evaluators[0].options  # type: ignore[union-attr]
+    assert found == {"data": resolved.replace("HERE", str(tmp_path))}

@@ -10,7 +10,8 @@ from nasrlm.search.samplers import SAMPLERS, make_sampler
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_every_name_makes_a_seeded_sampler(name, tiny):
     def params(seed):
-        study = optuna.create_study(directions=["maximize"], sampler=make_sampler(name, seed=seed))
+        sampler = make_sampler(name, seed=seed, context={"space": tiny})
+        study = optuna.create_study(directions=["maximize"], sampler=sampler)
         return [tiny.suggest(study.ask()).params for _ in range(4)]
 
     assert params(0) == params(0)
