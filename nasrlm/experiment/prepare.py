@@ -14,11 +14,13 @@ from nasrlm.experiment.document import Document, KeyPath, Problem
 from nasrlm.experiment.schema import (
     VERBS,
     BenchmarkExperiment,
+    CompareExperiment,
     EvaluateExperiment,
     EvaluatorSpec,
     Experiment,
     FewLabelsExperiment,
     LabelExperiment,
+    SamplerSpec,
     SearchExperiment,
     SpaceSpec,
     TableSpec,
@@ -98,6 +100,8 @@ def prepare(experiment: Experiment, document: Document) -> Prepared:
         _note_missing(experiment.table.path, "the table", prepared)
     elif isinstance(experiment, LabelExperiment):
         _prepare_label(experiment, prepared, findings)
+    elif isinstance(experiment, CompareExperiment):
+        _prepare_compare(experiment, prepared, findings)
     elif isinstance(experiment, FewLabelsExperiment):
         _prepare_few_labels(experiment, prepared, findings)
     else:
@@ -147,8 +151,6 @@ def _named(path: KeyPath, key: str, make: Callable[[], _T], findings: Findings) 
 
 
 def _prepare_search(experiment: SearchExperiment, prepared: Prepared, findings: Findings) -> None:
-    from nasrlm.search import make_sampler
-
     prepared.evaluators = _evaluators(experiment.evaluators, prepared.space, ("evaluators",), findings)
     if len(prepared.evaluators) == len(experiment.evaluators):
         wanted: list[tuple[KeyPath, str]] = [
@@ -159,15 +161,31 @@ def _prepare_search(experiment: SearchExperiment, prepared: Prepared, findings: 
     if experiment.confirm is not None:
         path = ("confirm", "evaluators")
         prepared.confirm_evaluators = _evaluators(experiment.confirm.evaluators, prepared.space, path, findings)
-    sampler = experiment.study.sampler
+    _check_sampler(experiment.study.sampler, experiment.seed, ("study", "sampler"), prepared, findings)
+    _check_storage(experiment.study.storage, findings)
+
+
+def _check_sampler(sampler: SamplerSpec, seed: int, path: KeyPath, prepared: Prepared, findings: Findings) -> None:
+    from nasrlm.search import make_sampler
+
     try:
-        make_sampler(sampler.name, sampler.options, seed=experiment.seed, context={"space": prepared.space})
+        make_sampler(sampler.name, sampler.options, seed=seed, context={"space": prepared.space})
     except UnknownNameError as error:
         key: KeyPath = ("options", error.value) if error.kind == "option" else ("name",)
-        findings.problems.append(Problem(("study", "sampler", *key), str(error)))
+        findings.problems.append(Problem((*path, *key), str(error)))
     except UsageError as error:
-        findings.problems.append(Problem(("study", "sampler", "options"), str(error)))
-    _check_storage(experiment.study.storage, findings)
+        findings.problems.append(Problem((*path, "options"), str(error)))
+
+
+def _prepare_compare(experiment: CompareExperiment, prepared: Prepared, findings: Findings) -> None:
+    prepared.evaluators = _evaluators(experiment.evaluators, prepared.space, ("evaluators",), findings)
+    if len(prepared.evaluators) == len(experiment.evaluators):
+        wanted: list[tuple[KeyPath, str]] = [
+            (("objectives", i, "metric"), spec.metric) for i, spec in enumerate(experiment.objectives)
+        ]
+        _check_metrics(wanted, prepared.evaluators, findings)
+    for i, sampler in enumerate(experiment.samplers):
+        _check_sampler(sampler, experiment.seed, ("samplers", i), prepared, findings)
 
 
 def _prepare_label(experiment: LabelExperiment, prepared: Prepared, findings: Findings) -> None:

@@ -22,6 +22,7 @@ _RUNNERS = {
     "label": ("run_label", "run_label"),
     "benchmark": ("run_benchmark", "run_benchmark"),
     "few_labels": ("run_few_labels", "run_few_labels"),
+    "compare": ("run_compare", "run_compare"),
 }
 
 
@@ -37,7 +38,7 @@ def run(
         progress: told about each step.
 
     Returns:
-        SearchRun, TrainRun, EvaluateRun, LabelRun, BenchmarkRun or FewLabelsRun.
+        SearchRun, TrainRun, EvaluateRun, LabelRun, BenchmarkRun, FewLabelsRun or CompareRun.
     """
     experiment, prepared = _ready(path, sets, kind)
     module, function = _RUNNERS[experiment.kind]

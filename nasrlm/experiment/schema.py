@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 SCHEMA = "nasrlm/experiment@1"
-KINDS = ("search", "train", "evaluate", "label", "benchmark", "few_labels")
-VERBS = {"few_labels": "benchmark"}  # kind -> the verb that runs it, where it has another name
+KINDS = ("search", "train", "evaluate", "label", "benchmark", "few_labels", "compare")
+VERBS = {"few_labels": "benchmark", "compare": "benchmark"}  # kind -> the verb that runs it, where it has another name
 METRIC_PATTERN = r"^[A-Za-z0-9_.\-]+(/[A-Za-z0-9_.\-]+)?$"
 
 Scalar = str | int | float | bool
@@ -290,6 +290,40 @@ class ReserveSpec(Part):
     use: bool = Field(default=False, description="true: train and score on these rows alone, to choose settings")
 
 
+class ComparedSampler(SamplerSpec):
+    """A sampler of a comparison, under its own title and with the batch that suits it."""
+
+    title: str | None = Field(default=None, description="what the table calls it; default: its name")
+    batch_size: int = Field(default=5, ge=1, description="candidates evaluated at once")
+
+    @property
+    def label(self) -> str:
+        """What the table calls it."""
+        return self.title or self.name
+
+
+class CompareExperiment(BaseExperiment):
+    """kind: compare. How soon samplers find the front of true values; `nasrlm benchmark` runs it."""
+
+    kind: Literal["compare"]
+    space: SpaceSpec
+    evaluators: list[EvaluatorSpec] = Field(min_length=1, description="a list of evaluators")
+    objectives: list[ObjectiveSpec] = Field(min_length=1, description="a list of {metric, direction, reference}")
+    samplers: list[ComparedSampler] = Field(min_length=1, description="a list of samplers")
+    evaluations: list[Annotated[int, Field(ge=1)]] = Field(min_length=1, description="numbers of true evaluations")
+    seeds: int = Field(default=8, ge=1, description="how often each sampler searches")
+    outputs: FolderOutputs
+
+    @model_validator(mode="after")
+    def _complete(self) -> CompareExperiment:
+        if missing := [o.metric for o in self.objectives if o.reference is None]:
+            raise ValueError(f"the objectives {', '.join(missing)} have no reference, which bounds the hypervolume")
+        labels = [sampler.label for sampler in self.samplers]
+        if twice := sorted({label for label in labels if labels.count(label) > 1}):
+            raise ValueError(f"two samplers are called {', '.join(twice)}; give each a title")
+        return self
+
+
 class FewLabelsExperiment(BaseExperiment):
     """kind: few_labels. How well predictors rank a table from a few labels; `nasrlm benchmark` runs it."""
 
@@ -319,6 +353,7 @@ Experiment = (
     | LabelExperiment
     | BenchmarkExperiment
     | FewLabelsExperiment
+    | CompareExperiment
 )
 MODELS: dict[str, type[BaseExperiment]] = {
     "search": SearchExperiment,
@@ -327,4 +362,5 @@ MODELS: dict[str, type[BaseExperiment]] = {
     "label": LabelExperiment,
     "benchmark": BenchmarkExperiment,
     "few_labels": FewLabelsExperiment,
+    "compare": CompareExperiment,
 }

@@ -57,7 +57,8 @@ class RLMSampler(BaseSampler):
 
     Args:
         space: the space whose `suggest(trial)` the objective calls, or its name.
-        checkpoint: an RLM that reads; None = pretrain one on `pretrain_networks` random networks; "" = counts alone.
+        checkpoint: an RLM that reads; None = pretrain one on `pretrain_networks` random networks;
+            "none" = counts alone.
         reference_point: one value an objective in its own unit, which bounds the hypervolume; by default a tenth of
             the front's range beyond its worst values.
         batch_size: proposals made at once, from one fit.
@@ -75,7 +76,7 @@ class RLMSampler(BaseSampler):
     Example:
         >>> import optuna
         >>> space = get_space("tiny")
-        >>> sampler = RLMSampler(space, checkpoint="", startup_trials=4, seed=0)
+        >>> sampler = RLMSampler(space, checkpoint="none", startup_trials=4, seed=0)
         >>> study = optuna.create_study(sampler=sampler)
         >>> study.optimize(lambda trial: space.suggest(trial).graph().costs().macs, n_trials=8)
         >>> study.trials[7].system_attrs["proposed_by"]
@@ -232,7 +233,7 @@ class RLMSampler(BaseSampler):
         return self._knowledge
 
     def _reader(self) -> Any:
-        if self.checkpoint == "":
+        if self.checkpoint == "none":
             return None
         if self.checkpoint is not None:
             from nasrlm.rlm import RegressionLM

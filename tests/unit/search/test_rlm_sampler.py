@@ -23,7 +23,7 @@ GOALS = ["depth:maximize", "macs:minimize"]
 
 
 def sampler(**options: Any) -> RLMSampler:
-    return RLMSampler(SPACE, **{"checkpoint": "", "candidates": 60, "seed": 0, **options})
+    return RLMSampler(SPACE, **{"checkpoint": "none", "candidates": 60, "seed": 0, **options})
 
 
 def objective(trial: optuna.Trial) -> tuple[float, float]:
@@ -118,7 +118,7 @@ def test_constraints_are_learnt() -> None:
     limit = float(np.quantile([costs(a).macs for a in SPACE.sample(200, seed=9)], 0.3))
     result = search(
         SPACE, evaluator, ["depth:max"], [f"macs<={limit}"], sampler="rlm",
-        sampler_options={"checkpoint": "", "candidates": 60}, n_trials=40, batch_size=5,
+        sampler_options={"checkpoint": "none", "candidates": 60}, n_trials=40, batch_size=5,
     )  # fmt: skip
     feasible = result.trials["feasible"].to_numpy()
     assert feasible[20:].mean() > 0.5  # .3 at random, and depth pulls the other way
@@ -126,7 +126,7 @@ def test_constraints_are_learnt() -> None:
 
 @pytest.mark.parametrize("goals", [["macs:min"], [*GOALS, "params:min"]])
 def test_one_objective_and_three(goals: list[str]) -> None:
-    options = {"checkpoint": "", "candidates": 40, "startup_trials": 8}
+    options = {"checkpoint": "none", "candidates": 40, "startup_trials": 8}
     result = search(
         SPACE, get_evaluator("cost", SPACE), goals, sampler="rlm", sampler_options=options, n_trials=20, batch_size=4
     )
@@ -135,7 +135,7 @@ def test_one_objective_and_three(goals: list[str]) -> None:
 
 def test_a_small_space_is_searched_to_its_end() -> None:
     tiny = get_space("tiny")
-    made = optuna.create_study(sampler=RLMSampler(tiny, checkpoint="", seed=0, batch_size=30))
+    made = optuna.create_study(sampler=RLMSampler(tiny, checkpoint="none", seed=0, batch_size=30))
     made.optimize(lambda trial: float(costs(tiny.suggest(trial)).macs), n_trials=tiny.size() + 2)
     ids = [tiny.architecture(t.params).id for t in made.trials]
     assert len(set(ids)) == tiny.size()
