@@ -41,10 +41,10 @@ class RegressionLM:
         precision: float type of predictions: "auto" (the faster one here), "float32" or "bfloat16".
 
     Example:
-        >>> from nasrlm import get_space
+        >>> from nasrlm import costs, get_space
         >>> space = get_space("tiny")
         >>> networks = space.sample(8, seed=0)
-        >>> values = {"params": [n.graph().costs().params for n in networks]}  # doctest: +SKIP
+        >>> values = {"params": [costs(n).params for n in networks]}  # doctest: +SKIP
         >>> model = RegressionLM().fit(networks, values)  # doctest: +SKIP
         >>> model.predict(networks, quantiles=(0.1, 0.9))  # doctest: +SKIP
 

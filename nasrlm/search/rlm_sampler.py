@@ -75,10 +75,11 @@ class RLMSampler(BaseSampler):
 
     Example:
         >>> import optuna
+        >>> from nasrlm import costs
         >>> space = get_space("tiny")
         >>> sampler = RLMSampler(space, checkpoint="none", startup_trials=4, seed=0)
         >>> study = optuna.create_study(sampler=sampler)
-        >>> study.optimize(lambda trial: space.suggest(trial).graph().costs().macs, n_trials=8)
+        >>> study.optimize(lambda trial: costs(space.suggest(trial)).macs, n_trials=8)
         >>> study.trials[7].system_attrs["proposed_by"]
         'rlm'
     """

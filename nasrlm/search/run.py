@@ -67,9 +67,10 @@ def search(
         constraints: Such as ``Constraint("params", at_most=1.2e6)`` or ``"params<=1.2e6"``.
         sampler, sampler_options: random, tpe, nsga2, nsga3, gp, qmc, rlm or a dotted path, and arguments for its class;
             or an Optuna sampler.
-        n_trials: In total, over all resumptions and workers (each of several workers may end with a batch too many).
+        n_trials: In total, over all resumptions and workers.
         batch_size, seed: Candidates evaluated together; seed of the sampler.
-        storage, study_name: None for memory, ``"journal:FILE"``, ``"sqlite:///FILE"`` or ``"postgresql+psycopg://..."``.
+        storage, study_name: None for memory, ``"journal:FILE"``, ``"sqlite:///FILE"``, ``"postgresql+psycopg://..."``
+            or ``"grpc://HOST:PORT"``.
         folder: Where the sampler's state is kept; by default beside the storage's file.
         reference_point: Bounds the hypervolume, by metric; by default the worst feasible value and 10 % of the range.
         confirm, confirm_top: Evaluators that measure the best of the front afterwards, and how many of it.
