@@ -76,11 +76,25 @@ def _words(column: pd.Series) -> pd.Series:
     return column.astype(str).str.strip().str.lower()
 
 
+def shipped_tables() -> dict[str, Path]:
+    """Tables that come with nasrlm: name -> file. Beside each is its data card, NAME.md.
+
+    >>> sorted(shipped_tables())
+    ['snas_digits']
+    """
+    folder = Path(__file__).parents[1] / "tables"
+    return {file.stem: file for file in sorted(folder.glob("*.parquet"))}
+
+
 def _existing(path: Path, where: str | None) -> Path:
+    shipped = shipped_tables()
+    if path.name in shipped and not path.exists():
+        return shipped[path.name]
     allowed = TEXT_SUFFIXES + PARQUET_SUFFIXES
     if not path.name.lower().endswith(allowed):
         raise TableError(
-            f"{path} is not a table that can be read{_at(where)}: its name must end in {', '.join(allowed)}."
+            f"{path} is not a table that can be read{_at(where)}: its name must end in {', '.join(allowed)}, or "
+            f"be that of a table that comes with nasrlm: {', '.join(shipped)}."
         )
     if not path.is_file():
         # glob gives nothing, without an error, for a folder that does not exist

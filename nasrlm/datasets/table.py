@@ -107,7 +107,7 @@ def load_table(
     """Reads a table of labelled architectures and checks every cell of it.
 
     Args:
-        source: a .csv, .csv.gz or .parquet file, or a DataFrame.
+        source: a .csv, .csv.gz or .parquet file, a DataFrame, or "snas_digits", which comes with nasrlm.
         space: the search space, or its name.
         arch_column: the column with the space's official strings.
         metrics: column -> metric name, or column -> {"metric": name, "scale": factor} where the value is

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from nasrlm.datasets.read import shipped_tables
 from nasrlm.errors import CheckpointError, ConfigError, NasrlmError, UnknownNameError, UsageError, nearest, unknown_name
 from nasrlm.evaluators import Evaluator, get_evaluator
 from nasrlm.experiment.document import Document, KeyPath, Problem
@@ -284,6 +285,6 @@ def _prepare_benchmark(experiment: BenchmarkExperiment, findings: Findings) -> N
 
 
 def _note_missing(path: str, what: str, prepared: Prepared) -> None:
-    if not Path(path).exists():
+    if not Path(path).exists() and Path(path).name not in shipped_tables():
         remedy = "Put it there, or give another with --set table.path=FILE."
         prepared.notes.append(f"{what} is not there yet: {path}. {remedy}")
