@@ -50,7 +50,7 @@ def _image_step(b: GraphBuilder, rng: random.Random, x: int, y: int) -> int:
         return b.conv(b.conv(x, WIDTH, 3, padding=(0, 1, 2, 1)), WIDTH, 3, padding=(2, 1, 0, 1))
     if step == "weight":
         return b.mul(b.tanh(x) if hasattr(b, "tanh") else b.unary("tanh", x), b.weight(WIDTH, 1, 1))
-    if step == "scalar":
+    if step == "scalar" and b.node(x)[0].name != "sub":  # 1 - (1 - x) is x, whoever reads which of the two
         return b.mul(b.unary("tanh", x), b.constant(rng.choice([0.5, 0.25, 3.0])))
     return b.add(x, y) if step == "add" else b.mul(b.unary("tanh", x), y)
 
@@ -76,7 +76,7 @@ def _sequence_step(b: GraphBuilder, rng: random.Random, x: int, y: int) -> int:
         return b.concat([b.slice(x, 0, cut, 2), b.slice(b.unary("tanh", y), cut, WIDTH, 2)], 2)
     if step == "clip":
         return b.apply(op("clip", rng.choice([-1.0, -2.0]), rng.choice([1.0, 4.0])), b.linear(x, WIDTH))
-    if step == "scalar":
+    if step == "scalar" and b.node(x)[0].name != "sub":  # 1 - (1 - x) is x, whoever reads which of the two
         return b.apply(op("sub"), b.constant(rng.choice([1.0, 2.0])), x)
     return b.add(x, y)
 
