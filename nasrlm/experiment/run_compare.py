@@ -5,26 +5,31 @@ One cell a sampler and seed, each in a file of its own: a run that was stopped g
 
 from __future__ import annotations
 
+import hashlib
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from nasrlm.evaluators import Evaluator, evaluate_all
+from nasrlm.experiment.cells import Cell, run_cells
 from nasrlm.experiment.files import write_csv, write_text
 from nasrlm.experiment.model_card import markdown_table
 from nasrlm.experiment.prepare import Prepared
-from nasrlm.experiment.progress import Progress, Step
+from nasrlm.experiment.progress import Progress
 from nasrlm.experiment.run_folder import open_run_folder
+from nasrlm.experiment.run_search import goals_of
 from nasrlm.experiment.schema import ComparedSampler, CompareExperiment
-from nasrlm.search import Objective, hypervolume
+from nasrlm.search import hypervolume
 from nasrlm.search.run import search
 from nasrlm.spaces import Architecture
 
-# How many samplers and seeds there are may change: cells that are done stay right.
+# Samplers and seeds may change: a cell's file says which it is of, and those that are done stay right.
 FREE = ("outputs", "description", "tags", "samplers", "seeds")
 _LARGEST_WHOLE = 100_000  # architectures of a space whose best hypervolume is found by evaluating all of them
 
@@ -74,15 +79,16 @@ def run_compare(experiment: CompareExperiment, prepared: Prepared, progress: Pro
     values: dict[str, Any] = experiment.model_dump(by_alias=True, exclude_none=True)
     folder = open_run_folder(experiment.outputs.folder, values, FREE)
     best = _best(experiment, prepared)
-    cells = [(sampler, seed) for seed in range(experiment.seeds) for sampler in experiment.samplers]
-    found = []
-    for done, (sampler, seed) in enumerate(cells):
-        progress(Step("cells", done, len(cells), f"{sampler.label}, seed {seed}"))
-        file = folder.path / "cells" / f"{sampler.label.replace('/', '_')}-seed{seed}.csv"
-        if not file.is_file():
-            write_csv(file, _cell(experiment, prepared, sampler, seed, folder.path))
-        found.append(pd.read_csv(file))
-    progress(Step("cells", len(cells), len(cells)))
+    cells = [
+        Cell(
+            f"{_file_name(sampler)}-seed{seed}",
+            f"{sampler.label}, seed {seed}",
+            partial(_cell, experiment, prepared, sampler, seed, folder.path),
+        )
+        for seed in range(experiment.seeds)
+        for sampler in experiment.samplers
+    ]
+    found = run_cells(cells, folder.path, progress)
     scores = pd.concat(found, ignore_index=True)
     scores["share"] = scores["hypervolume"] / best
     run = CompareRun(experiment.name, folder.path, scores, prepared.command)
@@ -90,6 +96,12 @@ def run_compare(experiment: CompareExperiment, prepared: Prepared, progress: Pro
     write_text(folder.path / "results.md", _markdown(run, experiment))
     folder.log("done", cells=len(cells))
     return run
+
+
+def _file_name(sampler: ComparedSampler) -> str:
+    """Its label, and a digest of its settings: a sampler that was changed is another."""
+    digest = hashlib.sha256(sampler.model_dump_json().encode()).hexdigest()[:8]
+    return f"{re.sub(r'[^A-Za-z0-9]+', '_', sampler.label)}-{digest}"
 
 
 class _Timed:
@@ -111,20 +123,21 @@ class _Timed:
 def _cell(
     experiment: CompareExperiment, prepared: Prepared, sampler: ComparedSampler, seed: int, folder: Path
 ) -> pd.DataFrame:
-    timed = _Timed(prepared.evaluators, [o.metric for o in experiment.objectives])
+    objectives, point = goals_of(experiment.objectives)
+    timed = _Timed(prepared.evaluators, [o.metric for o in objectives])
     trials = max(experiment.evaluations)
     start = time.perf_counter()
     result = search(
         prepared.space,
         timed,
-        _objectives(experiment),
+        objectives,
         sampler=sampler.name,
         sampler_options=sampler.options,
         n_trials=trials,
         batch_size=sampler.batch_size,
         seed=experiment.seed + seed,
         folder=folder,  # a reader that was pretrained once serves all seeds
-        reference_point=_point(experiment),
+        reference_point=point,
     )
     seconds = time.perf_counter() - start - timed.seconds
     reached = result.history["hypervolume"].to_numpy()
@@ -140,17 +153,10 @@ def _best(experiment: CompareExperiment, prepared: Prepared) -> float:
     """The hypervolume of the whole space; NaN if it is too large to evaluate."""
     if prepared.space.size() > _LARGEST_WHOLE or any(e.name != "table" for e in prepared.evaluators):
         return float("nan")
-    metrics = [o.metric for o in experiment.objectives]
+    objectives, point = goals_of(experiment.objectives)
+    metrics = [o.metric for o in objectives]
     values = evaluate_all(prepared.evaluators, list(prepared.space.enumerate()), metrics)[metrics]
-    return hypervolume(values, _objectives(experiment), [_point(experiment)[metric] for metric in metrics])
-
-
-def _objectives(experiment: CompareExperiment) -> list[Objective]:
-    return [Objective(o.metric, o.direction) for o in experiment.objectives]
-
-
-def _point(experiment: CompareExperiment) -> dict[str, float]:
-    return {o.metric: float(o.reference) for o in experiment.objectives if o.reference is not None}
+    return hypervolume(values, objectives, [point[metric] for metric in metrics])
 
 
 def _markdown(run: CompareRun, experiment: CompareExperiment) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,6 +19,7 @@ import pandas as pd
 from nasrlm.datasets import Table, graph_groups, rank_scores, split_by_graph, unseen_graphs
 from nasrlm.errors import TableError
 from nasrlm.evaluators.baselines import forest_baseline, head_baseline, macs_baseline
+from nasrlm.experiment.cells import Cell, run_cells
 from nasrlm.experiment.files import write_csv, write_text
 from nasrlm.experiment.labels import load_labels
 from nasrlm.experiment.model_card import markdown_table
@@ -119,15 +121,12 @@ def run_few_labels(experiment: FewLabelsExperiment, prepared: Prepared, progress
         KeyboardInterrupt: Ctrl-C; the same command goes on with the cell that was stopped.
     """
     setting = _setting(experiment, prepared, progress)
-    cells = [(labels, seed) for seed in range(experiment.seeds) for labels in experiment.labels]
-    found = []
-    for done, (labels, seed) in enumerate(cells):
-        progress(Step("cells", done, len(cells), f"{labels} labels, seed {seed}"))
-        file = setting.folder.path / "cells" / f"labels{labels}-seed{seed}.csv"
-        if not file.is_file():
-            write_csv(file, _cell(setting, labels, seed))
-        found.append(pd.read_csv(file))
-    progress(Step("cells", len(cells), len(cells)))
+    cells = [
+        Cell(f"labels{labels}-seed{seed}", f"{labels} labels, seed {seed}", partial(_cell, setting, labels, seed))
+        for seed in range(experiment.seeds)
+        for labels in experiment.labels
+    ]
+    found = run_cells(cells, setting.folder.path, progress)
     scores = pd.concat(found).sort_values(["labels", "seed"], kind="stable", ignore_index=True)
     tokens = {RLM[way]: _median_tokens(read) for way, read in setting.rlm_texts.items()}
     run = FewLabelsRun(experiment.name, setting.folder.path, scores, tokens, prepared.command)

@@ -21,8 +21,10 @@ from nasrlm.experiment.run_search import resolved_values, storage_in
 from nasrlm.experiment.schema import LabelExperiment
 from nasrlm.experiment.versions import versions
 from nasrlm.search import Objective
+from nasrlm.search.interrupts import quiet_optuna
+from nasrlm.search.plan import StudyPlan
 from nasrlm.search.result import trials_frame
-from nasrlm.search.study import StudyPlan, Worker, quiet_optuna
+from nasrlm.search.study import Worker
 
 FAILURES, CARD = "failures.csv", "README.md"
 _WRITTEN_EVERY_S = 10.0  # the study has every row at once; the table follows

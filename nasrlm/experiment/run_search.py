@@ -20,7 +20,7 @@ from nasrlm.experiment.paths import resolve_paths
 from nasrlm.experiment.prepare import Prepared, prepare
 from nasrlm.experiment.progress import Progress, Step, silent
 from nasrlm.experiment.run_folder import SUMMARY, RunFolder, open_run_folder
-from nasrlm.experiment.schema import LabelExperiment, SearchExperiment
+from nasrlm.experiment.schema import LabelExperiment, ObjectiveSpec, SearchExperiment
 from nasrlm.experiment.search_outputs import CONFIRMED, draw, write_front
 from nasrlm.search import Constraint, Objective, SearchResult, confirm
 from nasrlm.search.dashboard import publish
@@ -152,11 +152,16 @@ def resolved_values(experiment: SearchExperiment | LabelExperiment) -> dict[str,
     return values
 
 
+def goals_of(specs: Sequence[ObjectiveSpec]) -> tuple[list[Objective], dict[str, float]]:
+    """Objectives, and the reference point as far as it is given."""
+    point = {spec.metric: spec.reference for spec in specs if spec.reference is not None}
+    return [Objective(spec.metric, spec.direction) for spec in specs], point
+
+
 def objectives_of(experiment: SearchExperiment) -> tuple[list[Objective], list[Constraint], dict[str, float]]:
     """Objectives, constraints, and the reference point as far as it is given."""
-    objectives = [Objective(spec.metric, spec.direction) for spec in experiment.objectives]
+    objectives, point = goals_of(experiment.objectives)
     constraints = [Constraint(spec.metric, spec.at_most, spec.at_least) for spec in experiment.constraints]
-    point = {spec.metric: spec.reference for spec in experiment.objectives if spec.reference is not None}
     return objectives, constraints, point
 
 

@@ -16,11 +16,13 @@ from nasrlm.evaluators import Evaluator, assign_metrics
 from nasrlm.search.confirmation import check_top
 from nasrlm.search.confirmation import confirm as confirm_front
 from nasrlm.search.evaluate import as_evaluators
+from nasrlm.search.interrupts import quiet_optuna
 from nasrlm.search.objective import Constraint, Objective, parse_constraints, parse_objectives
+from nasrlm.search.plan import StudyPlan
 from nasrlm.search.result import SearchResult, fill_reference, make_result, trials_frame
 from nasrlm.search.samplers import make_sampler
 from nasrlm.search.storage import describe_storage
-from nasrlm.search.study import StudyPlan, Worker, quiet_optuna
+from nasrlm.search.study import Worker
 from nasrlm.spaces import SearchSpace, get_space
 
 

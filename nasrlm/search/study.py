@@ -27,9 +27,8 @@ from nasrlm.errors import RunError
 from nasrlm.search.claims import Claim, Claims
 from nasrlm.search.evaluate import Row, evaluate_batch
 from nasrlm.search.interrupts import finish_first
-from nasrlm.search.interrupts import quiet_optuna as quiet_optuna
 from nasrlm.search.objective import Objective
-from nasrlm.search.plan import StudyPlan as StudyPlan
+from nasrlm.search.plan import StudyPlan
 from nasrlm.search.result import ARCH, ARCHITECTURE_ID, BATCH, FAILURE, WORKER, metric_values
 from nasrlm.search.samplers import make_sampler
 from nasrlm.search.state import SamplerState, claim_state, load_state, save_state, state_path

@@ -68,6 +68,16 @@ def test_a_stopped_comparison_goes_on_with_what_is_missing(file: Path) -> None:
     assert all((file.parent / "run" / "cells" / name).stat().st_mtime_ns == stamps[name] for name in kept)
 
 
+def test_a_sampler_that_was_changed_is_run_again(file: Path) -> None:
+    first = run_experiment(file, ["seeds=1"]).scores
+    again = run_experiment(file, ["seeds=1", "samplers.1.options.startup_trials=9"]).scores
+    assert len(list((file.parent / "run" / "cells").iterdir())) == 3
+    assert (first["sampler"] == again["sampler"]).all()
+    ours = first["sampler"] == "ours"
+    assert (first["hypervolume"][ours] != again["hypervolume"][ours]).any()
+    assert (first["hypervolume"][~ours] == again["hypervolume"][~ours]).all()
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
