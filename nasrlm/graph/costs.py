@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from nasrlm.graph.dims import size
+from nasrlm.graph.dims import Shape, size
 from nasrlm.graph.graph import Graph
 from nasrlm.graph.ops import NO_OPERATION, Op
 
@@ -52,47 +52,56 @@ def graph_costs(graph: Graph) -> Costs:
         108
     """
     params = macs = 0
+    shapes = graph.shapes
     depths: list[int] = []
-    for i, op, operands in graph.nodes():
-        spec = op.spec
-        if spec.parameters is not None or spec.macs is not None:
-            shapes = [graph.shapes[x] for x in operands]
-            params += spec.parameters(op, *shapes) if spec.parameters else 0
-            macs += spec.macs(op, graph.shapes[i], *shapes) if spec.macs else 0
-        step = 0 if op.name in NO_OPERATION or not operands else 1
-        depths.append(step + max((depths[x] for x in operands), default=0))
+    last_use = list(range(len(graph)))
+    for i, (op, back) in enumerate(zip(graph.ops, graph.refs, strict=True)):
+        operands = [i - r for r in back]
+        if op.spec.parameters is not None or op.spec.macs is not None:
+            weights, products = _own(op, shapes[i], *[shapes[x] for x in operands])
+            params += weights
+            macs += products
+        deepest = 0
+        for x in operands:
+            last_use[x] = i
+            deepest = max(deepest, depths[x])
+        depths.append(deepest + (1 if operands and op.name not in NO_OPERATION else 0))
     depth = max(depths[o] for o in graph.outputs)
-    return Costs(params, macs, _peak_bytes(graph), depth, dict(Counter(_names(graph))))
+    for o in graph.outputs:
+        last_use[o] = len(graph)
+    return Costs(params, macs, _peak_bytes(graph, last_use), depth, dict(Counter(_names(graph))))
+
+
+@lru_cache(maxsize=65_536)
+def _own(op: Op, shape: Shape, *operands: Shape) -> tuple[int, int]:
+    """Parameters and MACs of one node; cells repeat, so most are known."""
+    spec = op.spec
+    params = spec.parameters(op, *operands) if spec.parameters else 0
+    return params, spec.macs(op, shape, *operands) if spec.macs else 0
 
 
 def _names(graph: Graph) -> list[str]:
     return [op.text.split()[0] if op.name == "onnx" else op.name for op in graph.ops if not op.inline]
 
 
-def _peak_bytes(graph: Graph) -> int:
-    last_use = list(range(len(graph)))
-    for i, _, operands in graph.nodes():
-        for x in operands:
-            last_use[x] = i
-    for o in graph.outputs:
-        last_use[o] = len(graph)
+def _peak_bytes(graph: Graph, last_use: list[int]) -> int:
     sizes = [_held(op, shape) for op, shape in zip(graph.ops, graph.shapes, strict=True)]
-    freed: dict[int, int] = {}
+    freed = [0] * (len(graph) + 1)
     for x, last in enumerate(last_use):
-        freed[last] = freed.get(last, 0) + sizes[x]
+        freed[last] += sizes[x]
     alive = peak = 0
-    for i in range(len(graph)):
-        alive += sizes[i]
+    for held, gone in zip(sizes, freed, strict=False):
+        alive += held
         peak = max(peak, alive)
-        alive -= freed.get(i, 0)
+        alive -= gone
     return peak * _BYTES
 
 
+@lru_cache(maxsize=65_536)
 def _held(op: Op, shape: Any) -> int:
     """Entries that a node's value holds; weights and what `item` takes from a value are held elsewhere."""
     return 0 if op.inline or op.name == "item" else _entries(shape)
 
 
-@lru_cache(maxsize=4096)
 def _entries(shape: Any) -> int:
     return sum(map(size, shape)) if shape and isinstance(shape[0], tuple) else size(shape)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
+from functools import lru_cache
 
 from nasrlm.graph.graph import Graph
 from nasrlm.graph.ops import Op
@@ -74,6 +75,8 @@ def path_statistics(graph: Graph) -> PathStatistics:
 
 def _joined(rows: list[tuple[float, ...]]) -> tuple[float, ...]:
     """Paths that meet: their numbers add up, and means and variances are weighed by them."""
+    if len(rows) == 1:
+        return rows[0]
     rows = [row for row in rows if row[0] > -math.inf]
     if len(rows) < 2:
         return rows[0] if rows else _NO_PATH
@@ -86,6 +89,7 @@ def _joined(rows: list[tuple[float, ...]]) -> tuple[float, ...]:
     return (largest + math.log(total), mean, square - mean**2, *ends)
 
 
+@lru_cache(maxsize=4096)
 def _reach(op: Op) -> float:
     at = op.spec.index.get("kernel")
     kernel = op.attrs[at] if at is not None else None

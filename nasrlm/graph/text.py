@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 from nasrlm.errors import ExportError, TextError, nearest
@@ -267,7 +268,7 @@ class _Reader:
         if name != "item" and any(isinstance((self.builder.shape(x) or (0,))[0], tuple) for x in operands):
             raise TextError(f"{name!r} reads an operator that gives several values; take one of them with 'item'")
         rank = len(self.builder.shape(operands[0])) - 2 if operands else 0
-        return self.builder.apply(_read_op(name, words, rank), *operands)
+        return self.builder.apply(_read_op(name, tuple(words), rank), *operands)
 
     def _dead(self, word: str, words: list[str], references: list[str]) -> None:
         mark, name = word[0], word[1:]
@@ -281,7 +282,7 @@ class _Reader:
         source, elsewhere = self._value("@1"), "at" in words
         if elsewhere:
             where = words.index("at")
-            source = self.builder.apply(_read_op("const", words[where + 1 :], 0))
+            source = self.builder.apply(_read_op("const", tuple(words[where + 1 :]), 0))
             words = words[:where]
         elif mark == "=":
             source = self.builder.unary("blank", source)
@@ -293,7 +294,8 @@ class _Reader:
             self.values[-1] = self.builder.apply(op("after"), self.values[-1], *made)
 
 
-def _read_op(name: str, words: Sequence[str], rank: int) -> Op:
+@lru_cache(maxsize=65_536)
+def _read_op(name: str, words: tuple[str, ...], rank: int) -> Op:
     attrs: dict[str, object] = {}
     waiting = list(words)
     for field in SPECS[name].fields:
