@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from nasrlm.cli.common import Experiment, Json, Sets, out, out_frame, out_json, progress_bar, resumable, say
+from nasrlm.cli.common import Experiment, Json, Sets, out, out_frame, out_json, say
+from nasrlm.cli.shared import AsWorker, Storage, Workers, run_shared
 
 
-def command(experiment: Experiment, sets: Sets = None, as_json: Json = False) -> None:
-    """Label random architectures, or go on with it."""
+def command(
+    experiment: Experiment,
+    sets: Sets = None,
+    storage: Storage = None,
+    workers: Workers = 1,
+    as_json: Json = False,
+    as_worker: AsWorker = False,
+) -> None:
+    """Label random architectures, or go on with it.
+
+    The same command on other machines joins in, where they reach the storage.
+    """
     from nasrlm.experiment.data_card import metric_ranges, seed_noise, spread_noise
-    from nasrlm.experiment.run import run
 
-    with resumable(), progress_bar() as progress:
-        done = run(experiment, list(sets or []), kind="label", progress=progress)
+    done = run_shared(experiment, "label", sets, storage, workers, as_worker)
+    if done is None:
+        return
     if as_json:
         out_json(done.summary())
         return

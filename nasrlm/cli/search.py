@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from nasrlm.cli.common import Experiment, Json, Sets, out, out_json, out_table, progress_bar, resumable, say
+from nasrlm.cli.common import Experiment, Json, Sets, out, out_json, out_table, say
+from nasrlm.cli.shared import AsWorker, Storage, Workers, run_shared
 
 if TYPE_CHECKING:
     from nasrlm.experiment.run_search import SearchRun
@@ -15,30 +14,18 @@ if TYPE_CHECKING:
 def command(
     experiment: Experiment,
     sets: Sets = None,
-    storage: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="The same as --set study.storage=URL.", show_default=False),
-    ] = None,
-    workers: Annotated[int, typer.Option(metavar="N", min=1, help="Processes that share the study here.")] = 1,
+    storage: Storage = None,
+    workers: Workers = 1,
     as_json: Json = False,
-    as_worker: Annotated[bool, typer.Option("--as-worker", hidden=True)] = False,
+    as_worker: AsWorker = False,
 ) -> None:
     """Search for the Pareto front, or go on with a search.
 
     The same command on other machines joins in, where they reach the storage.
     """
-    from nasrlm.experiment.run import run
-    from nasrlm.experiment.run_search import search_as_worker, search_with_workers
-
-    changes = [*(sets or []), *([f"study.storage={storage}"] if storage else [])]
-    if as_worker:
-        search_as_worker(experiment, changes)
-        return
-    with resumable(), progress_bar() as progress:
-        if workers > 1:
-            search_with_workers(experiment, changes, workers, progress, say)
-        done = run(experiment, changes, kind="search", progress=progress)
-    report(done, as_json)
+    done = run_shared(experiment, "search", sets, storage, workers, as_worker)
+    if done is not None:
+        report(done, as_json)
 
 
 def report(done: SearchRun, as_json: bool) -> None:

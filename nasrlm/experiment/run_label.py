@@ -91,6 +91,16 @@ def run_label(experiment: LabelExperiment, prepared: Prepared, progress: Progres
     return run
 
 
+def work_on_labels(experiment: LabelExperiment, prepared: Prepared) -> None:
+    """What one of several workers does: evaluate, and leave the run folder's files to its parent."""
+    with quiet_optuna():
+        worker = Worker(_plan(experiment, prepared, Path(experiment.outputs.folder)))
+        try:
+            worker.run(lambda done, total: None)
+        finally:
+            worker.close()
+
+
 def _label(experiment: LabelExperiment, prepared: Prepared, folder: RunFolder, progress: Progress) -> LabelRun:
     plan = _plan(experiment, prepared, folder.path)
     with quiet_optuna():

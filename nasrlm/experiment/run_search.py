@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from nasrlm.errors import UsageError
 from nasrlm.experiment.files import write_csv, write_json
-from nasrlm.experiment.load import load_document
-from nasrlm.experiment.paths import resolve_paths
-from nasrlm.experiment.prepare import Prepared, prepare
+from nasrlm.experiment.prepare import Prepared
 from nasrlm.experiment.progress import Progress, Step, silent
 from nasrlm.experiment.run_folder import SUMMARY, RunFolder, open_run_folder
 from nasrlm.experiment.schema import LabelExperiment, ObjectiveSpec, SearchExperiment
@@ -25,8 +21,7 @@ from nasrlm.experiment.search_outputs import CONFIRMED, draw, write_front
 from nasrlm.search import Constraint, Objective, SearchResult, confirm
 from nasrlm.search.dashboard import publish
 from nasrlm.search.run import search
-from nasrlm.search.storage import describe_storage, in_memory, open_storage
-from nasrlm.search.workers import counter, end_with_parent, run_workers
+from nasrlm.search.storage import describe_storage
 
 
 @dataclass(frozen=True)
@@ -91,57 +86,9 @@ def run_search(experiment: SearchExperiment, prepared: Prepared, progress: Progr
     return done
 
 
-def search_with_workers(
-    path: str | Path, sets: Sequence[str], workers: int, progress: Progress, say: Callable[[str], None]
-) -> None:
-    """Fill an experiment's study by several processes on this machine; `run_search` then finds it done.
-
-    Args:
-        path, sets: as for `nasrlm.experiment.run_experiment`.
-        workers: processes.
-        progress: told how far the study is.
-        say: told, in a sentence, when a worker died and was started again.
-
-    Raises:
-        UsageError: A study in memory, or an experiment that is wrong.
-        RunError: A worker keeps failing; finished batches are kept.
-        KeyboardInterrupt: Ctrl-C; all workers have been stopped.
-    """
-    experiment, _ = _load(path, sets)
-    if in_memory(experiment.study.storage):
-        raise UsageError(
-            f"{workers} workers cannot share a study in memory. Give a storage: --storage journal:study.log, "
-            "sqlite:///study.db, postgresql+psycopg://USER:PASSWORD@HOST/DATABASE or grpc://HOST:PORT."
-        )
-    folder = open_run_folder(experiment.outputs.folder, resolved_values(experiment))
-    storage = open_storage(storage_in(experiment.study.storage, folder.path))
-    assert storage is not None
-    total = experiment.study.n_trials
-    words = [word for change in sets for word in ("--set", change)]
-    folder.log("workers", n=workers)
-    run_workers(
-        [sys.executable, "-m", "nasrlm", "search", str(path), *words, "--as-worker"],
-        workers,
-        logs=folder.path / "workers",
-        count=counter(storage, experiment.name),
-        progress=lambda done: progress(Step("search", min(done, total), total)),
-        say=say,
-    )
-
-
-def search_as_worker(path: str | Path, sets: Sequence[str]) -> None:
-    """What a process of `search_with_workers` does: search, and leave the run folder's files to its parent."""
-    end_with_parent(sys.stdin.fileno())
-    experiment, prepared = _load(path, sets)
+def work_on_search(experiment: SearchExperiment, prepared: Prepared) -> None:
+    """What one of several workers does: search, and leave the run folder's files to its parent."""
     _search(experiment, prepared, Path(experiment.outputs.folder), silent)
-
-
-def _load(path: str | Path, sets: Sequence[str]) -> tuple[SearchExperiment, Prepared]:
-    experiment, document = load_document(path, sets)
-    if not isinstance(experiment, SearchExperiment):
-        raise UsageError(f"{path} is of the kind {experiment.kind}. Only a search is shared by workers.")
-    experiment = resolve_paths(experiment, document.folder)
-    return experiment, prepare(experiment, document)
 
 
 def resolved_values(experiment: SearchExperiment | LabelExperiment) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -281,3 +282,25 @@ outputs: {folder: real}
     device = [labels[f"latency_ms/onnxruntime_cpu{at}"] for at in ("@0.25", "", "@0.75")]
     assert (device[0] <= device[1]).all()
     assert (device[1] <= device[2]).all()
+
+
+@pytest.mark.skipif(shutil.which("pgrep") is None, reason="needs pgrep, to find a worker to kill")
+def test_workers_share_the_labelling_and_one_that_is_killed_loses_nothing(tmp_path: Path) -> None:
+    file = write(tmp_path, seconds=0.2)
+    process = subprocess.Popen([sys.executable, "-m", "nasrlm", "label", str(file), "--workers", "2"])
+    notes = tmp_path / "runs" / "workers"
+    until = time.monotonic() + 120
+    victim = None
+    while victim is None and time.monotonic() < until and process.poll() is None:
+        if (tmp_path / "runs" / "study.log").exists():
+            listed = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True, check=False)
+            victim = next(iter(listed.stdout.split()), None)
+        time.sleep(0.1)
+    assert victim is not None
+    os.kill(int(victim), signal.SIGKILL)
+    assert process.wait(timeout=240) == 0
+    assert len(list(notes.glob("*.log"))) == 2
+    labels = table(tmp_path)
+    assert labels["architecture_id"].is_unique
+    assert labels.isna().sum().sum() == 0
+    assert 30 < len(labels) <= 60
