@@ -131,8 +131,8 @@ def _confirmed(axes: Axes, front: pd.DataFrame, rows: pd.DataFrame, x: str, y: s
     if not measured:  # nothing to place anew: ring the points that were measured in another metric
         axes.scatter(rows[x], rows[y], s=90, facecolors="none", edgecolors=GREEN, linewidths=1.4, zorder=7, label=label)
         return
-    predicted = front.set_index("architecture_id").reindex(rows["architecture_id"])
-    for (x0, y0), (x1, y1) in zip(predicted[[x, y]].to_numpy(), rows[[x, y]].to_numpy(), strict=True):
+    before = front.set_index("architecture_id").reindex(rows["architecture_id"])
+    for (x0, y0), (x1, y1) in zip(before[[x, y]].to_numpy(), rows[[x, y]].to_numpy(), strict=True):
         axes.plot([x0, x1], [y0, y1], color=GREEN, linewidth=0.9, alpha=0.8, zorder=6)
     axes.scatter(
         rows[x], rows[y], marker="D", s=38, color=GREEN, edgecolors="white", linewidths=0.7, zorder=7, label=label

@@ -11,7 +11,7 @@ import pandas as pd
 from scipy import stats
 
 BLUE, ORANGE, GREEN, GREY, INK = "#0072B2", "#D55E00", "#009E73", "#8C8C8C", "#333333"  # Okabe and Ito's
-KIND_NAMES = {"infeasible": "infeasible", "dominated": "dominated", "front": "front (predicted)"}
+KIND_NAMES = {"infeasible": "infeasible", "dominated": "dominated", "front": "front (before confirming)"}
 
 
 def kind_name(kind: str, measured: bool) -> str:

@@ -145,7 +145,7 @@ def test_figure_shows_every_kind_with_units(confirmed):
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("latency, pixel3 (ms)", "accuracy, cifar10 (%)")
     assert offsets(figure, "infeasible") == [[[9.0, 95.0]]]
     assert offsets(figure, "dominated") == [[[4.0, 85.0]]]
-    assert offsets(figure, "front (predicted)") == [[[6.0, 92.0], [3.0, 90.0], [1.0, 80.0]]]
+    assert offsets(figure, "front (before confirming)") == [[[6.0, 92.0], [3.0, 90.0], [1.0, 80.0]]]
     assert offsets(figure, "confirmed by measurement") == [[[7.0, 92.0], [3.5, 90.0]]]
     assert len(offsets(figure, "knee")[0]) == 1
     assert len(axes.containers) == 1, "error bars for accuracy, which has quantiles; none for latency"
@@ -191,7 +191,7 @@ def test_pages_stand_alone_and_name_the_architecture(confirmed, tmp_path):
     hover = traces["confirmed by measurement"]["text"][0]
     for part in ("|E|", "accuracy/cifar10: 92", "params: 10", "confirmed:latency_ms/pixel3: 7"):
         assert part in hover
-    assert set(traces) >= {"infeasible", "dominated", "front (predicted)", "knee"}
+    assert set(traces) >= {"infeasible", "dominated", "front (before confirming)", "knee"}
 
 
 def test_an_empty_front_can_be_drawn(tmp_path):
