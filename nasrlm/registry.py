@@ -3,7 +3,9 @@
 An entry point of group ``nasrlm.KIND`` gives names. One that names ``module:object`` gives that object under
 the entry point's own name. One that names a package stands for every public module in it that defines the
 kind's attribute (``SPACE``, ``DEVICE``, ``EVALUATOR`` ...) at top level; modules are found by reading text, so
-listing imports nothing. A package of checkpoints stands for its folders that hold a ``config.json``.
+listing imports nothing. A module that says ``ALIAS_OF = "other"`` instead is a second name of another object; modules
+whose names begin with an underscore are helpers. A package of checkpoints stands for its folders that hold a
+``config.json``.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.machinery import ModuleSpec
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -27,6 +29,7 @@ from nasrlm.errors import UsageError, nearest, unknown_name
 
 CHECKPOINTS = "checkpoints"
 _OWNER = "nasrlm"
+_ALIAS = re.compile(r"""^ALIAS_OF\s*=\s*["'](\w+)["']""", re.M)
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,7 @@ class _Entry:
     name: str
     giver: str
     load: Callable[[], Any]
+    alias_of: str | None = None
 
 
 def names(kind: str) -> list[str]:
@@ -74,6 +78,12 @@ def get(kind: str, name: str) -> Any:
             f"{_singular(kind)} {name!r} (from {table[name].giver}) cannot be loaded: {error}. "
             "Install what it needs, or choose another."
         ) from error
+
+
+def alias_of(kind: str, name: str) -> str | None:
+    """Return the name that a registered name is a second one of; None if it is a first one, or not registered."""
+    entry = _entries(kind).get(name)
+    return entry.alias_of if entry is not None else None
 
 
 def load_file(kind: str, path: str | Path) -> Any:
@@ -131,7 +141,13 @@ def _entries(kind: str) -> dict[str, _Entry]:
                     f"and by {entry.giver}. Rename one, or uninstall the package you do not need."
                 )
             table[entry.name] = entry
-    return table
+    for entry in table.values():
+        if entry.alias_of is not None and (entry.alias_of not in table or table[entry.alias_of].alias_of is not None):
+            raise UsageError(
+                f"the {_singular(kind)} name {entry.name!r}, given by {entry.giver}, is an alias of "
+                f"{entry.alias_of!r}, which is no {_singular(kind)}. Correct its ALIAS_OF."
+            )
+    return {name: replace(e, load=table[e.alias_of].load) if e.alias_of else e for name, e in table.items()}
 
 
 def _expand(kind: str, point: EntryPoint) -> Iterator[_Entry]:
@@ -143,9 +159,9 @@ def _expand(kind: str, point: EntryPoint) -> Iterator[_Entry]:
     if kind == CHECKPOINTS:
         yield from _checkpoints(spec, dist)
         return
-    for module, source in _modules(spec, _attribute(kind)):
-        full = f"{point.value}.{module}"
-        yield _Entry(module, f"{source} ({dist})", _loader(full, _attribute(kind)))
+    for module, source, alias in _modules(spec, _attribute(kind)):
+        load = _loader(f"{point.value}.{module}", _attribute(kind))
+        yield _Entry(module, f"{source} ({dist})", load, alias)
 
 
 def _loader(module: str, attribute: str) -> Callable[[], Any]:
@@ -177,14 +193,19 @@ def _place(spec: ModuleSpec) -> str:
     return f"the folder {folders[0]}" if folders else f"the file {spec.origin}"
 
 
-def _modules(spec: ModuleSpec, attribute: str) -> Iterator[tuple[str, Path]]:
+def _modules(spec: ModuleSpec, attribute: str) -> Iterator[tuple[str, Path, str | None]]:
+    """Yield name, file and alias of every public module that defines the attribute or is an alias."""
     defines = re.compile(rf"^(?:{attribute}\s*[:=]|class {attribute}\b)", re.M)
     for folder in spec.submodule_search_locations or ():
         for info in pkgutil.iter_modules([folder]):
             inside = f"{info.name}/__init__.py" if info.ispkg else f"{info.name}.py"
             file = Path(folder, inside)
-            if not info.name.startswith("_") and file.is_file() and defines.search(_read(file)):
-                yield info.name, file
+            if info.name.startswith("_") or not file.is_file():
+                continue
+            text = _read(file)
+            alias = _ALIAS.search(text)
+            if alias is not None or defines.search(text):
+                yield info.name, file, alias[1] if alias is not None else None
 
 
 def _checkpoints(spec: ModuleSpec, dist: str) -> Iterator[_Entry]:

@@ -17,16 +17,12 @@ convolutions and the linear layer at 32 pixels and 100 classes, but for 150 rows
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import Any
 
-from nasrlm.graph import Graph, GraphBuilder
-from nasrlm.spaces import Architecture, Choice, Params, SearchSpace, SpaceError
-
-OPERATIONS = ("none", "skip_connect", "nor_conv_1x1", "nor_conv_3x3", "avg_pool_3x3")
-NODES = 4
-EDGES = tuple((source, target) for target in range(NODES) for source in range(target))
-STAGES = 3
+from nasrlm.graph import Graph
+from nasrlm.spaces import Architecture, Choice, Params, SearchSpace, SpaceError, check_sizes, check_values
+from search_spaces import _nats
+from search_spaces._nats import EDGES, OPERATIONS
 
 FORM = "|op~0|+|op~0|op~1|+|op~0|op~1|op~2|"
 EXAMPLE = "|avg_pool_3x3~0|+|nor_conv_1x1~0|skip_connect~1|+|nor_conv_1x1~0|skip_connect~1|skip_connect~2|"
@@ -68,11 +64,7 @@ class NASBench201(SearchSpace):
 
     def __init__(self, num_classes: int = 10, image_size: int = 32, channels: int = 16, cells: int = 5) -> None:
         options = {"num_classes": num_classes, "image_size": image_size, "channels": channels, "cells": cells}
-        for option, value in options.items():
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise SpaceError(f"option {option!r} of nasbench201 is {value!r}. Allowed: integers >= 1.")
-        if image_size % 4:
-            raise SpaceError(f"option 'image_size' of nasbench201 is {image_size}. Allowed: multiples of 4.")
+        check_sizes(self.name, options, {"image_size": 4})
         self.num_classes, self.image_size = num_classes, image_size
         self.channels, self.cells = channels, cells
 
@@ -93,13 +85,7 @@ class NASBench201(SearchSpace):
                 f"{text[:200]!r} is no architecture of nasbench201. The form is {FORM}, where op is one of: "
                 f"{', '.join(OPERATIONS)}. Example: {EXAMPLE}"
             )
-        params = {}
-        for parameter, operation in zip(self.parameters, found.groups(), strict=True):
-            try:
-                params[parameter.name] = parameter.check(operation)
-            except SpaceError as error:
-                raise SpaceError(f"in {text[:200]!r}: {error}") from error
-        return params
+        return check_values(self.parameters, found.groups(), text)
 
     def to_index(self, a: Architecture) -> int:
         """Return our own index, 0 to 15,624: the operations' positions as digits of base 5, edge_0_1 leading.
@@ -109,10 +95,8 @@ class NASBench201(SearchSpace):
         >>> NASBench201().to_index(NASBench201().from_index(1234))
         1234
         """
-        index = 0
-        for operation in self.architecture(a).params.values():
-            index = index * len(OPERATIONS) + OPERATIONS.index(str(operation))
-        return index
+        positions = (OPERATIONS.index(str(operation)) for operation in self.architecture(a).params.values())
+        return _nats.number(positions, len(OPERATIONS))
 
     def from_index(self, index: int) -> Architecture:
         """Return the architecture at our own index (:meth:`to_index`).
@@ -120,14 +104,8 @@ class NASBench201(SearchSpace):
         Raises:
             SpaceError: The index is outside 0 to 15,624.
         """
-        if not 0 <= index < self.size():
-            raise SpaceError(f"index is {index}. Allowed: 0 to {self.size() - 1}.")
-        digits = []
-        for _ in EDGES:
-            index, digit = divmod(index, len(OPERATIONS))
-            digits.append(OPERATIONS[digit])
-        names = (parameter.name for parameter in self.parameters)
-        return self.architecture(dict(zip(names, reversed(digits), strict=True)))
+        digits = _nats.digits(index, len(OPERATIONS), len(EDGES))
+        return self.architecture({p.name: OPERATIONS[k] for p, k in zip(self.parameters, digits, strict=True)})
 
     def indices(self, table: Any) -> tuple[dict[int, Architecture], dict[Architecture, int]]:
         """Map official indices to architectures and back.
@@ -159,42 +137,9 @@ class NASBench201(SearchSpace):
 
     def build(self, params: Params) -> Graph:
         """Describe the network; see the top of this file."""
-        b = GraphBuilder()
-        x = b.input((3, self.image_size, self.image_size))
-        x = b.batch_norm(b.conv(x, self.channels, 3))
-        for stage in range(STAGES):
-            channels = self.channels * 2**stage
-            if stage:
-                x = _reduce(b, x, channels)
-            x = b.repeat(self.cells, partial(_cell, b, params, channels), x)
-        x = b.relu(b.batch_norm(x))
-        b.output(b.linear(b.flatten(b.global_avg_pool(x)), self.num_classes))
-        return b.build()
-
-
-def _cell(b: GraphBuilder, params: Params, channels: int, x: int) -> int:
-    nodes = [x]
-    for target in range(1, NODES):
-        edges = [_edge(b, nodes[j], channels, str(params[f"edge_{j}_{target}"])) for j in range(target)]
-        nodes.append(b.add(*edges) if len(edges) > 1 else edges[0])
-    return nodes[-1]
-
-
-def _edge(b: GraphBuilder, x: int, channels: int, operation: str) -> int:
-    if operation == "skip_connect":
-        return x
-    if operation == "none":
-        return b.zeros_like(x)
-    if operation == "avg_pool_3x3":
-        return b.avg_pool(x, 3, stride=1, padding=1, count_include_pad=False)
-    return b.batch_norm(b.conv(b.relu(x), channels, 3 if operation == "nor_conv_3x3" else 1))
-
-
-def _reduce(b: GraphBuilder, x: int, channels: int) -> int:
-    y = b.batch_norm(b.conv(b.relu(x), channels, 3, stride=2))
-    y = b.batch_norm(b.conv(b.relu(y), channels, 3))
-    shortcut = b.conv(b.avg_pool(x, 2, stride=2, padding=0), channels, 1)  # the one without BatchNorm
-    return b.add(y, shortcut)
+        c = self.channels
+        operations = [str(operation) for operation in params.values()]
+        return _nats.network(operations, (c, 2 * c, 2 * c, 4 * c, 4 * c), self.cells, self.image_size, self.num_classes)
 
 
 SPACE = NASBench201

@@ -23,8 +23,6 @@ def activation(b: GraphBuilder, x: int, name: str = "relu") -> int:
         raise unknown_name("activation", name, ACTIVATIONS)
     if name == "none":
         return x
-    if name == "silu":
-        return b.mul(x, b.unary("sigmoid", x))
     return b.unary(name.replace("_", ""), x)
 
 
@@ -64,6 +62,7 @@ def inverted_residual(
     *,
     expand: bool = True,
     squeeze: int = 0,
+    squeeze_act: str = "relu",
     gate: str = "hard_sigmoid",
     shortcut: bool = True,
 ) -> int:
@@ -72,7 +71,8 @@ def inverted_residual(
     Args:
         inner: channels of the depthwise convolution; without `expand` those of `x`.
         squeeze: hidden channels of squeeze-excite behind the depthwise convolution; 0 = none.
-        gate: its gate; its other activation is ReLU.
+        squeeze_act: the activation between its convolutions.
+        gate: its gate.
         shortcut: adds `x` where stride is 1 and the channels are equal.
     """
     before = b.shape(x)[1]
@@ -80,7 +80,7 @@ def inverted_residual(
     width = b.shape(y)[1]
     y = conv_bn(b, y, width, kernel, stride, act, groups=width)
     if squeeze:
-        y = squeeze_excite(b, y, squeeze, gate=gate)
+        y = squeeze_excite(b, y, squeeze, squeeze_act, gate)
     y = conv_bn(b, y, out, 1, 1, "none")
     return b.add(y, x) if shortcut and stride == 1 and before == out else y
 

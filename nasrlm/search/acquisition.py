@@ -74,6 +74,8 @@ def choose(belief: Belief, known: Array, reference: Array, size: int, rng: np.ra
     for _ in range(min(size, len(rows))):
         gains = sum(gain(world, known_front, reference) for world, known_front in zip(worlds, fronts, strict=True))
         gains = np.asarray(gains) * belief.feasible[rows]
+        if gains.max() <= 0:  # the front is as good as it can get by all that is believed
+            gains = belief.feasible[rows].copy()
         gains[chosen] = -1.0
         chosen.append(int(gains.argmax()))
         fronts = [

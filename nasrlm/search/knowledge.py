@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from nasrlm.errors import CheckpointError
-from nasrlm.graph import costs, parse_text, texts
+from nasrlm.graph import COST_METRICS, costs, parse_text, texts
 from nasrlm.graph.paths import path_statistics
 from nasrlm.search.surrogate import Array, Features, balanced
 from nasrlm.spaces import Architecture, SearchSpace
@@ -24,11 +25,16 @@ _SAMPLE = 1000
 """Random networks that features are scaled by."""
 _DIRECTIONS = 32
 """Directions in which the RLM's reading varies most; the others are left out."""
+_TOLD_AT_MOST = 4
+"""Metrics that are predicted for each candidate, a third of a millisecond each."""
 _EXTREME = 6.0
 _RARE = 0.003
 """A count that fewer networks of the sample have is no feature."""
 
+FREE = "free/"
+"""Begins the metrics that a reader is pretrained on."""
 Counts = Mapping[str, float]
+_log = logging.getLogger("nasrlm.search")
 
 FEATURE_SETS = {
     "structure": ("living", "read"),
@@ -37,6 +43,13 @@ FEATURE_SETS = {
     "all": ("living", "read", "whole", "words"),
 }
 """Accuracy depends on what is alive, latency on what runs; which set serves a metric is for the data to say."""
+TOLD_SETS = {
+    "told": ("told",),
+    "told, structure": ("told", "living"),
+    "told, costs": ("told", "whole", "words", "living"),
+    "told, all": ("told", "living", "read", "whole", "words"),
+}
+"""In place of those where the RLM has learnt metrics that are not free: what it predicts."""
 
 
 class Knowledge:
@@ -44,25 +57,50 @@ class Knowledge:
 
     Args:
         space: where the architectures come from.
-        reader: an RLM whose encoder reads the texts; None = counts alone.
+        reader: an RLM whose encoder reads the texts; None = counts alone. What it predicts are features too, where it
+            has learnt metrics that are not free: those among the objectives, else a few, accuracies first.
+        objectives: what is searched for, as far as names are known.
         seed: of the sample.
     """
 
-    def __init__(self, space: SearchSpace, reader: RegressionLM | None, seed: int = 0) -> None:
+    def __init__(
+        self, space: SearchSpace, reader: RegressionLM | None, objectives: Sequence[str] = (), seed: int = 0
+    ) -> None:
         self.space, self.reader = space, reader
-        groups = ("living", "whole", "words", *(() if reader is None else ("read",)))
-        self.sets = {name: parts for name, parts in FEATURE_SETS.items() if set(parts) <= set(groups)}
+        self._told = () if reader is None else _worth_telling(reader.metrics, objectives)
+        groups = ("living", "whole", "words", *(("read",) if reader else ()), *(("told",) if self._told else ()))
+        known = TOLD_SETS if self._told else FEATURE_SETS
+        self.sets = {name: parts for name, parts in known.items() if set(parts) <= set(groups)}
         self._row: dict[str, int] = {}
+        self._useless: set[str] = set()
+        self._costs: list[list[float]] = []
         self._rows: dict[str, list[Array]] = {name: [] for name in groups}
-        looked = self._look(list(dict.fromkeys(space.sample(_SAMPLE, seed))))
+        looked = self._look([a for a in dict.fromkeys(space.sample(_SAMPLE, seed)) if self._builds(a)])
         self._scales = {name: (_Reading if name == "read" else _Columns).fit(rows) for name, rows in looked.items()}
+
+    def useful(self, candidates: Iterable[Architecture]) -> list[Architecture]:
+        """Learns the candidates; leaves out those that cannot be built, and those that answer the same to any input."""
+        built = [a for a in candidates if a.id in self._row or (a.id not in self._useless and self._builds(a))]
+        self.learn(built)
+        return [a for a in built if a.id not in self._useless]
+
+    def _builds(self, a: Architecture) -> bool:
+        try:
+            a.graph()
+        except Exception as error:  # whatever the space's own code raises
+            _log.warning("%s is no candidate, it cannot be built: %s", a.string, error)
+            self._useless.add(a.id)
+            return False
+        return True
 
     def learn(self, architectures: Iterable[Architecture]) -> None:
         """Looks at those that are not known yet."""
         new = list({a.id: a for a in architectures if a.id not in self._row}.values())
         if not new:
             return
-        for name, rows in self._look(new).items():
+        looked = self._look(new)
+        self._costs += [[counted[name] for name in COST_METRICS] for counted in looked["whole"]]
+        for name, rows in looked.items():
             self._rows[name].append(self._scales[name](rows))
         for a in new:
             self._row[a.id] = len(self._row)
@@ -73,6 +111,11 @@ class Knowledge:
         parts = {name: self._joined(name)[rows] for name in self._rows}
         return {name: balanced([parts[p] for p in members]) for name, members in self.sets.items()}
 
+    def costs(self, ids: Sequence[str]) -> dict[str, Array]:
+        """The costs of architectures that `learn` has looked at, by name."""
+        found = np.array([self._costs[self._row[i]] for i in ids]).reshape(len(ids), len(COST_METRICS))
+        return {name: found[:, j] for j, name in enumerate(COST_METRICS)}
+
     def _joined(self, name: str) -> Array:
         blocks = self._rows[name]
         if len(blocks) > 1:
@@ -82,13 +125,17 @@ class Knowledge:
     def _look(self, architectures: list[Architecture]) -> dict[str, Any]:
         living, whole = texts(architectures), texts(architectures, dead_work=True)
         known = {text: living_counts(text) for text in dict.fromkeys(living)}
+        self._useless.update(a.id for a, text in zip(architectures, living, strict=True) if is_constant(text))
         found: dict[str, Any] = {
             "living": [known[text] for text in living],
             "whole": [costs(a).metrics() for a in architectures],
             "words": [Counter(text.split()) for text in whole],
         }
         if self.reader is not None:
-            found["read"] = self.reader.read(whole if self.reader.config.dead_work else living)
+            read = whole if self.reader.config.dead_work else living
+            found["read"] = self.reader.read(read)
+            if self._told:
+                found["told"] = _errors(self.reader.predict(read, metrics=self._told))
         return found
 
 
@@ -143,6 +190,30 @@ class _Reading:
         return found
 
 
+def _worth_telling(metrics: Sequence[str], objectives: Sequence[str]) -> tuple[str, ...]:
+    measured = [m for m in metrics if m not in COST_METRICS and not m.startswith(FREE)]
+    wanted = [m for m in measured if m in objectives]
+    return tuple(wanted or sorted(measured, key=lambda m: not m.startswith("accuracy/"))[:_TOLD_AT_MOST])
+
+
+def _errors(predicted: pd.DataFrame) -> list[Counts]:
+    """Predictions as columns whose logarithm says something: of an accuracy, what is missing from 100."""
+    rows = predicted.fillna(predicted.median()).to_dict("records")  # blank where a text is too long to read
+    return [{str(m): 100.0 - v if str(m).startswith("accuracy/") else float(v) for m, v in row.items()} for row in rows]
+
+
+def is_constant(text: str) -> bool:
+    """Whether the outputs of the network of a canonical text do not depend on its inputs.
+
+    >>> is_constant("nasrlm1\\nin 1x3x8x8\\nconst 1x10"), is_constant("nasrlm1\\nin 1x3x8x8\\nrelu")
+    (True, False)
+    """
+    lines = text.splitlines()[1:]
+    return any(line.startswith("const ") for line in lines) and all(
+        line.startswith(("in ", "const ", "out ")) for line in lines
+    )
+
+
 def living_counts(text: str) -> dict[str, float]:
     """Costs, operators and paths of the network of a canonical text.
 
@@ -180,7 +251,7 @@ def pretrained_reader(
     found = list(dict.fromkeys(texts(space.sample(networks, seed))))
     labels = pd.DataFrame([living_counts(text) for text in found]).fillna(0.0)
     labels = labels.loc[:, labels.nunique() > 1]
-    labels.columns = [f"free/{name.replace(' ', '_')}" for name in labels.columns]
+    labels.columns = [f"{FREE}{name.replace(' ', '_')}" for name in labels.columns]
     shape = RLMConfig(width=96, dropout=0.1, dead_work=False, seed=seed)
     steps = TrainConfig(
         epochs=epochs, learning_rate=2e-3, seed=seed, metrics_per_example=min(6, max(1, labels.shape[1]))

@@ -18,10 +18,11 @@ from optuna.trial import FrozenTrial, TrialState
 from scipy.stats import norm
 
 from nasrlm.errors import SpaceError, UsageError
+from nasrlm.graph import to_text
 from nasrlm.search.acquisition import Array, Belief, choose, hopeful, nondominated
-from nasrlm.search.knowledge import Knowledge, pretrained_reader
+from nasrlm.search.knowledge import Knowledge, is_constant, pretrained_reader
 from nasrlm.search.objective import Direction, Objective, to_minimize
-from nasrlm.search.surrogate import Surrogate
+from nasrlm.search.surrogate import Exact, Surrogate
 from nasrlm.spaces import Architecture, SearchSpace, get_space
 
 PROPOSED_BY = "proposed_by"
@@ -49,6 +50,7 @@ class RLMSampler(BaseSampler):
     reading and exact counts are the features of Gaussian processes, one an objective and constraint, which take a
     fraction of a second to fit and know what they do not know. Candidates are bred from the front, known and predicted
     (mutation, crossover) and drawn at random; they stay in a pool, so that thousands are compared after a few batches.
+    Networks whose output does not depend on their input, which some spaces hold, are never proposed.
     The batch with the largest expected gain of hypervolume is proposed (`nasrlm.search.acquisition`). Trials that run
     elsewhere count as finished with their predicted values.
 
@@ -132,7 +134,7 @@ class RLMSampler(BaseSampler):
         if self._queue and self._taken(trials, self._queue[0]):
             self._queue = []  # another worker was faster; what it found is worth a look
         if not self._queue:
-            self._queue, self._why = self._propose(trials, study.directions)
+            self._queue, self._why = self._propose(trials, study)
         study._storage.set_trial_system_attr(trial._trial_id, PROPOSED_BY, self._why)
         return self._queue.pop(0).params
 
@@ -154,9 +156,8 @@ class RLMSampler(BaseSampler):
 
     # -- proposals ---------------------------------------------------------------------------------------------------
 
-    def _propose(
-        self, trials: Sequence[FrozenTrial], directions: Sequence[StudyDirection]
-    ) -> tuple[list[Architecture], str]:
+    def _propose(self, trials: Sequence[FrozenTrial], study: Study) -> tuple[list[Architecture], str]:
+        directions = study.directions
         known = {t.number: a for t in trials if (a := self._architecture(t)) is not None}
         done = [t for t in trials if t.number in known and t.state == TrialState.COMPLETE and _finite(t)]
         taken = {a.id for a in known.values()}
@@ -171,14 +172,17 @@ class RLMSampler(BaseSampler):
         feasible: NDArray[np.bool_] = np.all(violations <= 0, axis=1)
         reference = self._reference(costs[feasible] if feasible.sum() > 1 else costs, directions)
         seen = [known[t.number] for t in done]
-        return self._best(_Seen(seen, costs, violations, feasible, running), taken, reference)
+        if self._knowledge is None:
+            self._knowledge = Knowledge(self.space, self._reader(), study.metric_names or ())
+        return self._best(self._knowledge, _Seen(seen, costs, violations, feasible, running), taken, reference)
 
-    def _best(self, seen: _Seen, taken: set[str], reference: Array) -> tuple[list[Architecture], str]:
-        knowledge = self._know()
+    def _best(
+        self, knowledge: Knowledge, seen: _Seen, taken: set[str], reference: Array
+    ) -> tuple[list[Architecture], str]:
         knowledge.learn([*seen.architectures, *seen.running])
-        features = knowledge.features([a.id for a in seen.architectures])
-        models = [Surrogate(features, column) for column in seen.costs.T]
-        limits = [Surrogate(features, column) for column in seen.violations.T if np.ptp(column)]
+        ids = [a.id for a in seen.architectures]
+        models = _models(knowledge, ids, seen.costs)
+        limits = _models(knowledge, ids, seen.violations[:, np.ptp(seen.violations, axis=0) > 0])
         front = np.vstack([seen.costs[seen.feasible], _believed(knowledge, models, seen.running)])
         best = nondominated(seen.costs[seen.feasible], reference)
         parents = [a for a, cost in zip(seen.architectures, seen.costs, strict=True) if (best == cost).all(1).any()]
@@ -187,11 +191,10 @@ class RLMSampler(BaseSampler):
         count = self.candidates if self._pool else 4 * self.candidates
         for _ in range(_GENERATIONS):
             self._breed([*parents, *self._bred_from], taken, max(1, count // _GENERATIONS))
-            candidates = list(self._pool.values())
+            candidates = knowledge.useful(self._pool.values())
             if not candidates:
                 return self._random(taken), "random: every architecture has been tried"
-            knowledge.learn(candidates)
-            belief = _belief(models, limits, knowledge.features([a.id for a in candidates]))
+            belief = _belief(models, limits, knowledge, [a.id for a in candidates])
             order = np.argsort(-hopeful(belief, nondominated(front, reference), reference), kind="stable")
             self._bred_from = [candidates[i] for i in order[: 2 * self.batch_size + 10]]
             self._pool = {candidates[i].id: candidates[i] for i in sorted(order[: self.pool].tolist())}
@@ -221,17 +224,12 @@ class RLMSampler(BaseSampler):
                 added += 1
 
     def _random(self, taken: set[str]) -> list[Architecture]:
-        """One architecture that is new, if a few draws find one."""
+        """One architecture that is new and no constant, if a few draws find one."""
         for _ in range(100):
             found = self.space.sample(1, self._rng)[0]
-            if found.id not in taken:
+            if found.id not in taken and not _constant(found):
                 break
         return [found]
-
-    def _know(self) -> Knowledge:
-        if self._knowledge is None:
-            self._knowledge = Knowledge(self.space, self._reader())
-        return self._knowledge
 
     def _reader(self) -> Any:
         if self.checkpoint == "none":
@@ -262,7 +260,7 @@ class RLMSampler(BaseSampler):
         if trial.number not in self._architectures or not trial.state.is_finished():
             names = {parameter.name for parameter in self.space.parameters}
             try:
-                found = self.space.architecture({k: v for k, v in trial.params.items() if k in names})
+                found = self.space.repaired({k: v for k, v in trial.params.items() if k in names})
             except SpaceError:
                 found = None
             self._architectures[trial.number] = found
@@ -270,6 +268,13 @@ class RLMSampler(BaseSampler):
 
     def _taken(self, trials: Sequence[FrozenTrial], architecture: Architecture) -> bool:
         return any((a := self._architecture(t)) is not None and a.id == architecture.id for t in trials)
+
+
+def _constant(architecture: Architecture) -> bool:
+    try:
+        return is_constant(to_text(architecture))
+    except Exception:  # it cannot be built: the evaluator will say why
+        return False
 
 
 def _distribution(options: Any) -> BaseDistribution:
@@ -294,23 +299,40 @@ def _violations(trials: Sequence[FrozenTrial]) -> Array:
     return np.array(found, dtype=float).reshape(len(trials), len(names))
 
 
-def _belief(models: Sequence[Surrogate], limits: Sequence[Surrogate], features: Any) -> Belief:
-    predicted = [model.predict(features) for model in models]
-    feasible = np.ones(len(predicted[0][0]))
+def _models(knowledge: Knowledge, ids: Sequence[str], columns: Array) -> list[Surrogate | Exact]:
+    """A model for each column of values: what is a cost is computed, the rest is learnt."""
+    costs, features = knowledge.costs(ids), knowledge.features(ids)
+    return [Exact.found(costs, column) or Surrogate(features, column) for column in columns.T]
+
+
+def _belief(
+    models: Sequence[Surrogate | Exact], limits: Sequence[Surrogate | Exact], knowledge: Knowledge, ids: Sequence[str]
+) -> Belief:
+    costs, features = knowledge.costs(ids), knowledge.features(ids)
+    means, deviations = np.zeros((2, len(ids), len(models)))
+    for j, model in enumerate(models):
+        if isinstance(model, Exact):
+            means[:, j] = model(costs)
+        else:
+            means[:, j], deviations[:, j] = model.predict(features)
+    feasible = np.ones(len(ids))
     for limit in limits:
-        mean, deviation = limit.predict(features)
-        feasible *= norm.cdf((limit.warp(np.zeros(1)) - mean) / deviation)
-    return Belief(
-        np.stack([mean for mean, _ in predicted], axis=1),
-        np.stack([deviation for _, deviation in predicted], axis=1),
-        [model.warp.back for model in models],
-        feasible,
-    )
+        if isinstance(limit, Exact):
+            feasible *= limit(costs) <= 0
+        else:
+            mean, deviation = limit.predict(features)
+            feasible *= norm.cdf((limit.warp(np.zeros(1)) - mean) / deviation)
+    back = [_as_it_is if isinstance(model, Exact) else model.warp.back for model in models]
+    return Belief(means, deviations, back, feasible)
 
 
-def _believed(knowledge: Knowledge, models: Sequence[Surrogate], running: Sequence[Architecture]) -> Array:
+def _as_it_is(values: Array) -> Array:
+    return values
+
+
+def _believed(knowledge: Knowledge, models: Sequence[Surrogate | Exact], running: Sequence[Architecture]) -> Array:
     """Costs that running trials will probably have."""
     if not running:
         return np.empty((0, len(models)))
-    features = knowledge.features([a.id for a in running])
-    return np.stack([model.warp.back(model.predict(features)[0]) for model in models], axis=1)
+    belief = _belief(models, [], knowledge, [a.id for a in running])
+    return belief.costs(np.arange(len(running)), np.zeros((1, 1)))

@@ -26,6 +26,8 @@ LENGTHS = (0.7, 1.4, 2.8, 4.5)
 LINEAR = (0.0, 0.5)
 NOISES = (1e-3, 1e-2, 5e-2, 0.2)
 _KEPT, _LEAST_WEIGHT = 6, 0.02
+_LINE, _ROUNDING = 5, 1e-12
+"""So many different values on a line are no accident."""
 _SHIFTS = (0.03, 0.1, 0.3, 1.0, 3.0, 30.0)
 
 
@@ -118,6 +120,42 @@ class Surrogate:
         mean = (weights * means).sum(0)
         variance = (weights * (variances + means**2)).sum(0) - mean**2
         return self._mean + self._scale * mean, self._scale * np.sqrt(np.maximum(variance, 1e-12))
+
+
+@dataclass(frozen=True)
+class Exact:
+    """A metric that is a known cost of the network, or how far one is beyond a limit: computed instead of learnt.
+
+    Attributes:
+        cost: which cost.
+        slope, offset: value = slope * cost + offset.
+    """
+
+    cost: str
+    slope: float
+    offset: float
+
+    @classmethod
+    def found(cls, costs: Mapping[str, Array], values: Array) -> Exact | None:
+        """The cost on which all values lie on one line; None where there is none.
+
+        >>> Exact.found({"macs": np.arange(9.0)}, 5.0 - np.arange(9.0))
+        Exact(cost='macs', slope=-1.0, offset=5.0)
+        """
+        for name, column in costs.items():
+            if len(np.unique(column)) < _LINE:
+                continue
+            low, high = int(column.argmin()), int(column.argmax())
+            slope = float((values[high] - values[low]) / (column[high] - column[low]))
+            offset = float(values[low] - slope * column[low])
+            size = abs(slope) * float(np.abs(column).max()) + abs(offset)
+            if slope and float(np.abs(slope * column + offset - values).max()) <= _ROUNDING * size:
+                return cls(name, slope, offset)
+        return None
+
+    def __call__(self, costs: Mapping[str, Array]) -> Array:
+        """Values from costs."""
+        return self.slope * costs[self.cost] + self.offset
 
 
 def _weighed(features: Features, z: Array) -> list[_Process]:

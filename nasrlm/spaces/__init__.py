@@ -2,8 +2,10 @@
 
 from nasrlm.errors import SpaceError
 from nasrlm.spaces.load import get_space
+from nasrlm.spaces.options import check_sizes
 from nasrlm.spaces.parameters import Choice, Integer, Parameter, Params, Value, When
 from nasrlm.spaces.space import Architecture, SearchSpace, Seed, generator
+from nasrlm.spaces.strings import check_values
 
 __all__ = [
     "Architecture",
@@ -16,6 +18,8 @@ __all__ = [
     "SpaceError",
     "Value",
     "When",
+    "check_sizes",
+    "check_values",
     "generator",
     "get_space",
 ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import json
 from abc import ABC
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from nasrlm.spaces.parameters import (
     is_active,
     size,
 )
+from nasrlm.spaces.strings import compact, parse_object, quote
 
 if TYPE_CHECKING:
     # The graph room lies above this one; a space's own file imports it to build.
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 Seed = int | np.random.Generator
 _REMEMBERED = 512
 """Graphs of exported modules that a space keeps."""
+_TRIES = 100
+"""Moves that `mutate` tries until one of them changes the architecture, in a space that repairs."""
 
 
 def generator(seed: Seed) -> np.random.Generator:
@@ -88,7 +90,7 @@ class Architecture:
 
     def to_json(self) -> str:
         """Return canonical JSON: ``{"space": name, "params": {...}}``, without blanks."""
-        return _compact({"space": self.space.name, "params": self.params})
+        return compact({"space": self.space.name, "params": self.params})
 
     @classmethod
     def from_json(cls, text: str, space: SearchSpace | None = None) -> Architecture:
@@ -102,14 +104,14 @@ class Architecture:
             SpaceError: Not such JSON, another space's, or parameters outside the space.
             UnknownNameError: The space is not registered.
         """
-        data = _parse_object(text)
+        data = parse_object(text)
         if not isinstance(data.get("space"), str) or not isinstance(data.get("params"), dict):
             form = '{"space": name, "params": {...}}'
-            raise SpaceError(f"{_quote(text)} is not an architecture. Allowed: {form}.")
+            raise SpaceError(f"{quote(text)} is not an architecture. Allowed: {form}.")
         if space is None:
             space = registry.get("spaces", data["space"])()
         if data["space"] != space.name:
-            raise SpaceError(f"{_quote(text)} is of the space {data['space']!r}, not of {space.name!r}.")
+            raise SpaceError(f"{quote(text)} is of the space {data['space']!r}, not of {space.name!r}.")
         return space.architecture(data["params"])
 
     def __eq__(self, other: object) -> bool:
@@ -178,7 +180,7 @@ class SearchSpace(ABC):
 
     def to_string(self, params: Params) -> str:
         """Return the official encoding; compact JSON unless the space has one."""
-        return _compact(dict(params))
+        return compact(dict(params))
 
     def from_string(self, text: str) -> Params:
         """Return the parameters of an official encoding.
@@ -186,7 +188,7 @@ class SearchSpace(ABC):
         Raises:
             SpaceError: The text is not of the form, or outside the space.
         """
-        return check_params(self._checked, _parse_object(text, example=self._example))
+        return check_params(self._checked, parse_object(text, example=self._example))
 
     def architecture(self, x: Params | str | Architecture) -> Architecture:
         """Return the architecture of parameters, of an official string, or of an equal space's architecture.
@@ -199,15 +201,39 @@ class SearchSpace(ABC):
                 return x
             if x.space.name != self.name:
                 raise SpaceError(f"{x.string} is of the space {x.space.name!r}, not of {self.name!r}.")
-            return self._make(check_params(self._checked, x.params))
+            return self._strict(x.params)
         if isinstance(x, str):
-            return self._make(check_params(self._checked, self.from_string(x)))
+            return self._strict(self.from_string(x))
         if isinstance(x, Mapping):
-            return self._make(check_params(self._checked, x))
+            return self._strict(x)
         raise SpaceError(
             f"{x!r} is no architecture of {self.name}. Allowed: a mapping of parameters, the official string "
             f"({self._example!r}), or an Architecture."
         )
+
+    def repair(self, params: Params) -> Params:
+        """Return the parameters of the valid architecture that stands for these; they themselves by default.
+
+        A space overrides this if some of its parameters together describe no valid network. What is drawn or moved
+        (``sample``, ``suggest``, ``mutate``, ``crossover``, ``neighbours``) is repaired; ``architecture`` and
+        ``from_string`` refuse what would be changed. Such a space overrides :meth:`size` too, and for speed
+        :meth:`enumerate`.
+
+        Args:
+            params: Declared values, all active ones; otherwise anything.
+
+        Returns:
+            Valid parameters, in declaration order; repaired again, they stay.
+        """
+        return params
+
+    def repaired(self, params: Mapping[str, object]) -> Architecture:
+        """Return the architecture of parameters as an Optuna trial holds them: declared values, repaired.
+
+        Raises:
+            SpaceError: A name is unknown, missing or inactive, or a value is not allowed.
+        """
+        return self._make(self.repair(check_params(self._checked, params)))
 
     def sample(self, n: int, seed: Seed) -> list[Architecture]:
         """Draw ``n`` architectures, with repetition; every parameter is uniform over its values.
@@ -231,7 +257,7 @@ class SearchSpace(ABC):
         options = [parameter.options for parameter in self._checked]
         draws = generator(seed).random((n, len(options)))
         positions = (draws * np.array([len(values) for values in options])).astype(np.int64).tolist()
-        return [self._pick(lambda j, row=row: options[j][row[j]]) for row in positions]  # type: ignore[misc]
+        return [self._drawn(lambda j, row=row: options[j][row[j]]) for row in positions]  # type: ignore[misc]
 
     def size(self) -> int:
         """Return the exact number of architectures.
@@ -244,40 +270,47 @@ class SearchSpace(ABC):
 
     def enumerate(self) -> Iterator[Architecture]:
         """Yield every architecture once; the last parameter changes fastest."""
-        return (self._make(params) for params in enumerate_params(self._checked))
+        found = enumerate_params(self._checked)
+        return (self._make(params) for params in found if not self._repairs or self.repair(params) == params)
 
     def neighbours(self, a: Architecture) -> list[Architecture]:
-        """Return all architectures at one changed parameter.
+        """Return all architectures at one changed parameter, each once.
 
-        Parameters that the change makes active take their first value; those it makes inactive go.
+        Parameters that the change makes active take their first value; those it makes inactive go. What is no valid
+        network is repaired (:meth:`repair`).
         """
         a = self.architecture(a)
-        found = []
+        found: list[Architecture] = []
         for parameter in self._checked:
             if parameter.name in a.params:
                 others = [option for option in parameter.options if option != a.params[parameter.name]]
                 found += [self._changed(a.params, parameter.name, option, None) for option in others]
-        return found
+        return [n for n in dict.fromkeys(found) if n != a] if self._repairs else found
 
     def mutate(self, a: Architecture, seed: Seed) -> Architecture:
         """Change one active parameter, drawn uniformly, to another value, drawn uniformly.
 
-        Parameters that the change makes active are drawn; those it makes inactive go. In a space of one
-        architecture it is returned as it is.
+        Parameters that the change makes active are drawn; those it makes inactive go. What is no valid network is
+        repaired, and drawn again if that undoes the change. In a space of one architecture it is returned as it is.
         """
         a, rng = self.architecture(a), generator(seed)
         params = a.params
         free = [p for p in self._checked if p.name in params and len(p.options) > 1]
-        if not free:
-            return a
-        parameter = free[int(rng.integers(len(free)))]
-        here = parameter.options.index(params[parameter.name])
-        step = 1 + int(rng.integers(len(parameter.options) - 1))
-        option = parameter.options[(here + step) % len(parameter.options)]
-        return self._changed(params, parameter.name, option, rng)
+        for _ in range(_TRIES if free else 0):
+            parameter = free[int(rng.integers(len(free)))]
+            here = parameter.options.index(params[parameter.name])
+            step = 1 + int(rng.integers(len(parameter.options) - 1))
+            option = parameter.options[(here + step) % len(parameter.options)]
+            moved = self._changed(params, parameter.name, option, rng)
+            if moved != a:
+                return moved
+        return a
 
     def crossover(self, a: Architecture, b: Architecture, seed: Seed) -> Architecture:
-        """Take every parameter from ``a`` or ``b`` by a fair coin; one that either lacks, from the other."""
+        """Take every parameter from ``a`` or ``b`` by a fair coin; one that either lacks, from the other.
+
+        The result is repaired.
+        """
         first, second, rng = self.architecture(a).params, self.architecture(b).params, generator(seed)
         coins = (rng.random(len(self._checked)) < 0.5).tolist()
 
@@ -286,10 +319,10 @@ class SearchSpace(ABC):
             source, other = (first, second) if coins[j] else (second, first)
             return source[name] if name in source else other[name]
 
-        return self._pick(value)
+        return self._drawn(value)
 
     def suggest(self, trial: Any) -> Architecture:
-        """Ask an Optuna trial for an architecture: active parameters only, under their own names.
+        """Ask an Optuna trial for an architecture: active parameters only, under their own names; then repair it.
 
         Args:
             trial: ``optuna.Trial`` or anything with ``suggest_categorical`` and ``suggest_int``.
@@ -302,7 +335,7 @@ class SearchSpace(ABC):
                 return trial.suggest_int(parameter.name, options[0], options[-1], step=options.step)
             return trial.suggest_categorical(parameter.name, list(options))
 
-        return self._pick(value)
+        return self._drawn(value)
 
     @cached_property
     def _checked(self) -> tuple[Parameter, ...]:
@@ -311,18 +344,34 @@ class SearchSpace(ABC):
 
     @cached_property
     def _example(self) -> str:
-        return self.to_string(next(enumerate_params(self._checked)))
+        return next(iter(self.enumerate())).string
+
+    @cached_property
+    def _repairs(self) -> bool:
+        return type(self).repair is not SearchSpace.repair
+
+    def _strict(self, given: Mapping[str, object]) -> Architecture:
+        params = check_params(self._checked, given)
+        valid = self.repair(params) if self._repairs else params
+        if valid != params:
+            name = next(name for name in [*params, *valid] if params.get(name) != valid.get(name))
+            there = f"{name!r} would be {valid[name]!r}" if name in valid else f"there would be no {name!r}"
+            raise SpaceError(
+                f"these parameters are no valid architecture of {self.name}: {name!r} is {params.get(name)!r}. Nearest "
+                f"valid: {quote(self.to_string(valid))}, where {there}. space.repaired(params) gives that one."
+            )
+        return self._make(params)
 
     def _make(self, params: Params) -> Architecture:
         return Architecture(self, tuple(params.items()))
 
-    def _pick(self, value: Callable[[int], Value]) -> Architecture:
-        """Make an architecture from ``value(j)``, parameter j's value; only active ones are asked."""
+    def _drawn(self, value: Callable[[int], Value]) -> Architecture:
+        """Make an architecture from ``value(j)``, parameter j's value; only active ones are asked. It is repaired."""
         params: dict[str, Value] = {}
         for j, parameter in enumerate(self._checked):
             if is_active(parameter, params):
                 params[parameter.name] = value(j)
-        return self._make(params)
+        return self._make(self.repair(params) if self._repairs else params)
 
     def _changed(self, params: Params, name: str, option: Value, rng: np.random.Generator | None) -> Architecture:
         """Set one parameter; newly active ones are drawn, or take their first value without a generator."""
@@ -335,23 +384,4 @@ class SearchSpace(ABC):
                 return params[parameter.name]
             return parameter.options[0 if rng is None else int(rng.integers(len(parameter.options)))]
 
-        return self._pick(value)
-
-
-def _compact(data: dict[str, Any]) -> str:
-    return json.dumps(data, separators=(",", ":"), ensure_ascii=False)
-
-
-def _parse_object(text: str, example: str | None = None) -> dict[str, Any]:
-    try:
-        data = json.loads(text)
-    except ValueError:
-        data = None
-    if not isinstance(data, dict):
-        shown = f" such as {example}" if example else ""
-        raise SpaceError(f"{_quote(text)} is no architecture. Allowed: a JSON object of parameters{shown}.")
-    return data
-
-
-def _quote(text: str, most: int = 120) -> str:
-    return repr(text if len(text) <= most else text[:most] + "...")
+        return self._drawn(value)

@@ -105,6 +105,30 @@ class Restless(Good):
         return super().build({**params, "width": 2 + self.built % 2})
 
 
+class Rounds(Good):
+    """A kernel of 3 needs a width of 4 or more: one of the six is not valid."""
+
+    def repair(self, params: Params) -> Params:
+        return {**params, "kernel": 1} if params["width"] == 2 else params
+
+    def size(self) -> int:
+        return 5
+
+
+class RepairsBadly(Rounds):
+    def repair(self, params: Params) -> Params:
+        return {**params, "width": {2: 4, 4: 8, 8: 2}[int(params["width"])]}
+
+
+class DoesNotRepair(Rounds):
+    def crossover(self, a: Architecture, b: Architecture, seed: Any) -> Architecture:
+        return Architecture(self, (("width", 2), ("kernel", 3)))
+
+
+def test_a_space_that_repairs_passes() -> None:
+    check_space(Rounds())
+
+
 class Broken(Good):
     def build(self, params: Params) -> Graph:
         raise KeyError("width")
@@ -130,6 +154,8 @@ class Nameless(Good):
         (Restless, "two different networks"),
         (Broken, "KeyError"),
         (Nameless, "'Not A Name'"),
+        (RepairsBadly, "size\\(\\) is 5, but enumerate\\(\\) gives only 0"),
+        (DoesNotRepair, "led out of the space"),
     ],
 )
 def test_the_space_kit_catches(space: type[SearchSpace], words: str) -> None:

@@ -46,7 +46,8 @@ def test_an_unknown_kind_has_no_names() -> None:
 def test_get_suggests_the_nearest() -> None:
     with pytest.raises(UnknownNameError) as caught:
         registry.get("spaces", "nasbench2O1")
-    assert "unknown space 'nasbench2O1'. Nearest: nasbench201. Known spaces:" in str(caught.value)
+    assert "unknown space 'nasbench2O1'. Nearest: nasbench201, " in str(caught.value)
+    assert " Known spaces: " in str(caught.value)
     assert "nasrlm list spaces" in str(caught.value)
 
 
@@ -64,6 +65,19 @@ def test_a_package_gives_the_modules_that_define_the_attribute_without_importing
     assert PLUGIN not in sys.modules
     assert registry.get("spaces", "good") == "good space"
     assert registry.get("spaces", "folder") == "folder"
+
+
+def test_an_alias_is_a_second_name(plugin: Path) -> None:
+    entry_points(plugin, f"[nasrlm.spaces]\nmine = {PLUGIN}\n")
+    (plugin / "good.py").write_text("SPACE = 'good space'\n")
+    (plugin / "best.py").write_text('"""Good, under the name of another paper."""\n\nALIAS_OF = "good"\n')
+    assert {"good", "best"} <= set(registry.names("spaces"))
+    assert registry.get("spaces", "best") == "good space"
+    assert registry.alias_of("spaces", "best") == "good"
+    assert registry.alias_of("spaces", "good") is registry.alias_of("spaces", "nobody") is None
+    (plugin / "worse.py").write_text("ALIAS_OF = 'goood'\n")
+    with pytest.raises(UsageError, match="'worse', given by .*worse.py .* is an alias of 'goood', which is no space"):
+        registry.names("spaces")
 
 
 def test_an_entry_point_may_name_one_object(plugin: Path) -> None:

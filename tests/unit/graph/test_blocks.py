@@ -33,6 +33,16 @@ def test_an_unknown_activation_is_refused_with_the_nearest() -> None:
         activation(b, x, "hardswish")
 
 
+def test_silu_is_the_product_with_its_sigmoid() -> None:
+    texts = []
+    for own in (True, False):
+        b, x = image()
+        x = b.conv(x, 8, 3)
+        b.output(activation(b, x, "silu") if own else b.mul(x, b.unary("sigmoid", x)))
+        texts.append(to_text(b.build()))
+    assert texts[0] == texts[1]
+
+
 def test_conv_bn_counts_as_its_parts() -> None:
     b, x = image()
     b.output(conv_bn(b, x, 16, 3, 2))
@@ -72,3 +82,14 @@ def test_squeeze_excite_has_two_biased_convolutions() -> None:
 @pytest.mark.parametrize(("channels", "rounded"), [(1, 8), (8, 8), (11, 16), (12, 16), (18.5, 24), (20, 24), (84, 88)])
 def test_round_channels(channels: float, rounded: int) -> None:
     assert round_channels(channels) == rounded
+
+
+def test_squeeze_excite_of_an_inverted_residual_takes_its_activations_by_name() -> None:
+    texts = []
+    for act, gate in (("relu", "hard_sigmoid"), ("silu", "sigmoid")):
+        b, x = image()
+        b.output(inverted_residual(b, x, 8, 24, 3, act="relu6", squeeze=4, squeeze_act=act, gate=gate))
+        texts.append(set(to_text(b.build()).splitlines()))
+    assert {"relu", "hardsigmoid"} <= texts[0]
+    assert {"silu", "sigmoid"} <= texts[1]
+    assert not {"relu", "hardsigmoid"} & texts[1]

@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 import optuna
+import pandas as pd
 import pytest
 
 from nasrlm.errors import CheckpointError, UsageError
 from nasrlm.evaluators import get_evaluator
-from nasrlm.graph import costs
+from nasrlm.graph import costs, to_text
+from nasrlm.rlm import RegressionLM, RLMConfig, TrainConfig
 from nasrlm.search import hypervolume, search
-from nasrlm.search.knowledge import Knowledge, living_counts, pretrained_reader
+from nasrlm.search.knowledge import Knowledge, is_constant, living_counts, pretrained_reader
 from nasrlm.search.rlm_sampler import PROPOSED_BY, RLMSampler
 from nasrlm.spaces import get_space
 
@@ -113,15 +115,32 @@ def test_two_workers_of_one_study_propose_different_architectures() -> None:
     assert len(set(asked)) == 12
 
 
-def test_constraints_are_learnt() -> None:
-    evaluator = get_evaluator("cost", SPACE)
-    limit = float(np.quantile([costs(a).macs for a in SPACE.sample(200, seed=9)], 0.3))
+def macs_limit() -> float:
+    return float(np.quantile([costs(a).macs for a in SPACE.sample(200, seed=9)], 0.3))
+
+
+def test_a_limit_on_a_cost_is_kept_from_the_first_proposal_on() -> None:
     result = search(
-        SPACE, evaluator, ["depth:max"], [f"macs<={limit}"], sampler="rlm",
+        SPACE, get_evaluator("cost", SPACE), ["depth:max"], [f"macs<={macs_limit()}"], sampler="rlm",
         sampler_options={"checkpoint": "none", "candidates": 60}, n_trials=40, batch_size=5,
     )  # fmt: skip
     feasible = result.trials["feasible"].to_numpy()
-    assert feasible[20:].mean() > 0.5  # .3 at random, and depth pulls the other way
+    assert 0 < feasible[:10].mean() < 1
+    assert feasible[10:].all()
+
+
+def test_other_constraints_are_learnt() -> None:
+    limit = np.log(macs_limit())
+
+    def deep_and_small(trial: optuna.Trial) -> tuple[float, float]:
+        counted = costs(SPACE.suggest(trial))
+        trial.set_constraint("heavy", float(np.log(counted.macs) - limit))
+        return float(counted.depth**1.5), float(np.log(counted.activation_bytes * counted.params))
+
+    made = optuna.create_study(directions=["maximize", "minimize"], sampler=sampler())
+    made.optimize(deep_and_small, n_trials=40)
+    kept = [t.constraints["heavy"] <= 0 for t in made.trials]
+    assert np.mean(kept[20:]) > 0.6  # .3 at random, and depth pulls the other way
 
 
 @pytest.mark.parametrize("goals", [["macs:min"], [*GOALS, "params:min"]])
@@ -211,3 +230,46 @@ def test_without_a_space_it_says_so() -> None:
     with pytest.raises(UsageError, match="space"):
         make_sampler("rlm")
     assert isinstance(make_sampler("rlm", context={"space": SPACE, "batch_size": 7}), RLMSampler)
+
+
+def test_networks_that_ignore_their_input_are_never_proposed() -> None:
+    made = study(sampler(), 40)  # the smallest MACs are those of networks without a path
+    found = [SPACE.architecture(t.params) for t in made.trials]
+    assert not [a for a in found if is_constant(to_text(a))]
+    assert any(is_constant(to_text(a)) for a in SPACE.sample(300, seed=0))
+
+
+def test_architectures_that_cannot_be_built_are_no_candidates(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(type(SPACE)):  # type: ignore[misc]
+        def build(self, params: Any) -> Any:
+            if params["edge_0_1"] == "avg_pool_3x3":
+                raise ValueError("no pool here")
+            return super().build(params)
+
+    space = Broken(cells=1, image_size=8, channels=4)
+    chosen = RLMSampler(space, checkpoint="none", candidates=40, seed=0)
+
+    def macs(trial: optuna.Trial) -> float:
+        return float(costs(space.suggest(trial)).macs)
+
+    made = optuna.create_study(sampler=chosen)
+    made.optimize(macs, n_trials=24, catch=ValueError)
+    later = [t for t in made.trials if t.system_attrs[PROPOSED_BY] == "rlm"]
+    assert later
+    assert all(t.state == optuna.trial.TrialState.COMPLETE for t in later)
+    assert "no pool here" in caplog.text
+
+
+def test_what_a_checkpoint_predicts_of_the_objectives_is_a_feature(tmp_path: Path) -> None:
+    sample = SPACE.sample(60, seed=1)
+    labels = pd.DataFrame({m: [float(costs(a).macs) for a in sample] for m in ("accuracy/mine", "latency_ms/mine")})
+    labels["accuracy/mine"] = 99 - labels["accuracy/mine"] / 1e6
+    model = RegressionLM(RLMConfig(width=32, vocab_size=512)).fit(sample, labels, train=TrainConfig(epochs=20))
+    model.save_pretrained(tmp_path / "mine")
+    knowledge = Knowledge(SPACE, model, ["latency_ms/mine"])
+    knowledge.learn(sample[:5])
+    found = knowledge.features([a.id for a in sample[:5]])
+    assert list(found) == ["told", "told, structure", "told, costs", "told, all"]
+    assert found["told"].shape == (5, 2)  # as it is, and its logarithm
+    made = study(sampler(checkpoint=str(tmp_path / "mine"), startup_trials=5, candidates=30), 8)
+    assert made.trials[7].system_attrs[PROPOSED_BY] == "rlm"

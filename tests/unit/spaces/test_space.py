@@ -41,7 +41,22 @@ class One(Toy):
     parameters = (Choice("only", ("x",)),)
 
 
+class Falling(Toy):
+    """Valid: widths that do not grow. Repair lowers those that do."""
+
+    name = "falling"
+    parameters = tuple(Integer(f"width_{i}", 1, 3) for i in range(3))
+
+    def repair(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        widths = np.minimum.accumulate(list(params.values())).tolist()
+        return dict(zip(params, widths, strict=True))
+
+    def size(self) -> int:
+        return 10
+
+
 TOY = Toy()
+FALLING = Falling()
 ALL = frozenset(TOY.enumerate())
 
 
@@ -237,3 +252,42 @@ def test_json_that_is_no_architecture(text: str, kind: type[Exception], expected
 def test_json_of_another_space() -> None:
     with pytest.raises(SpaceError, match="is of the space 'tiny', not of 'toy'"):
         Architecture.from_json('{"space":"tiny","params":{}}', TOY)
+
+
+def test_what_is_drawn_or_moved_is_repaired() -> None:
+    valid = set(FALLING.enumerate())
+    assert len(valid) == FALLING.size()
+    assert set(FALLING.sample(500, seed=0)) == valid
+    rng = np.random.default_rng(0)
+    for a in sorted(valid, key=lambda a: a.id):
+        around = FALLING.neighbours(a)
+        assert len(set(around)) == len(around)
+        assert set(around) <= valid - {a}
+        assert {FALLING.mutate(a, rng) for _ in range(20)} <= valid - {a}
+        assert FALLING.crossover(a, a, rng) == a
+        assert {FALLING.crossover(a, b, rng) for b in valid} <= valid
+        assert FALLING.repaired(a.params) == a
+
+
+def test_suggest_repairs_what_optuna_gave() -> None:
+    study = optuna.create_study()
+    study.enqueue_trial({"width_0": 1, "width_1": 3, "width_2": 2})
+    trial = study.ask()
+    a = FALLING.suggest(trial)
+    assert trial.params == {"width_0": 1, "width_1": 3, "width_2": 2}
+    assert a.params == {"width_0": 1, "width_1": 1, "width_2": 1}
+    assert FALLING.repaired(trial.params) == a
+
+
+def test_invalid_parameters_are_refused_where_they_are_given() -> None:
+    given = {"width_0": 1, "width_1": 3, "width_2": 1}
+    expected = (
+        "these parameters are no valid architecture of falling: 'width_1' is 3. Nearest valid: "
+        '\'{"width_0":1,"width_1":1,"width_2":1}\', where \'width_1\' would be 1. space.repaired(params) gives'
+    )
+    for x in (given, '{"width_0":1,"width_1":3,"width_2":1}'):
+        with pytest.raises(SpaceError) as caught:
+            FALLING.architecture(x)
+        assert expected in str(caught.value)
+    with pytest.raises(SpaceError, match="'width_2' is missing"):
+        FALLING.repaired({"width_0": 1, "width_1": 3})
