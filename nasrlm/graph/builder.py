@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from nasrlm.errors import ExportError, unknown_name
-from nasrlm.graph.builder_args import Size, conv_op, hashable, paddings, pool_op, sizes, without_ceil
+from nasrlm.graph.builder_args import Size, conv_op, hashable, paddings, pool_op, sizes, with_ceil, without_ceil
 from nasrlm.graph.dims import symbol
 from nasrlm.graph.graph import Graph
 from nasrlm.graph.ops import Op, Shape, op, relative_width, same
@@ -174,7 +174,7 @@ class GraphBuilder:
                 return self.global_avg_pool(x)
         elif count_include_pad:
             made = made.replace(include_padding=True)
-        return self.apply(without_ceil(made, shape) if ceil else made, x)
+        return self.apply(without_ceil(made, shape) if ceil else with_ceil(made, shape), x)
 
     def global_avg_pool(self, x: int) -> int:
         """Mean over all dimensions after the channels, which stay with size 1."""

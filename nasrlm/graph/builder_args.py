@@ -62,6 +62,22 @@ def hashable(value: Size | None) -> Size | None:
     return value if value is None or isinstance(value, int) else tuple(value)
 
 
+def with_ceil(made: Op, shape: Shape) -> Op:
+    """The same average of this shape with rounding up, where its padding at the end does just that and counts not."""
+    rank, pads = len(made["kernel"]), made["padding"]
+    if made["include_padding"] or pads[:rank] == pads[rank:] or not all(isinstance(n, int) for n in shape[2:]):
+        return made
+    up = made.replace(padding=pads[:rank] * 2, ceil=True)
+    out = made.spec.shape(made, shape)[2:]
+    fills = all(
+        end == begin or (n - 1) * s + k == length + begin + end
+        for n, s, k, length, begin, end in zip(
+            out, made["stride"], made["kernel"], shape[2:], pads[:rank], pads[rank:], strict=True
+        )
+    )
+    return up if fills and up.spec.shape(up, shape)[2:] == out else made
+
+
 def without_ceil(made: Op, shape: Shape) -> Op:
     """The same pooling of this shape without rounding up: where that adds a window, by padding the end of a maximum."""
     if not made["ceil"] or not all(isinstance(n, int) for n in shape[2:]):

@@ -150,7 +150,8 @@ def _refine(live: Nodes, block: list[int], cut: int, joins: list[int], hanging: 
     """Colours that tell all operands of a commutative operation apart.
 
     By what lies above (operands), nearest first, then by users, then by dead work. A few rounds find any near
-    difference; one digest of everything above, or below, finds the rest in linear time. Nodes that remain equal
+    difference; one digest of everything above, or below, finds the rest in linear time. What users or dead work tell
+    apart may tell what stands on it apart, so it begins again. When nothing is found any more, nodes that remain equal
     are exchangeable: one is singled out and it begins again.
     """
     users: dict[int, list[tuple[int, int]]] = {n: [] for n in (*block, cut)}
@@ -164,13 +165,15 @@ def _refine(live: Nodes, block: list[int], cut: int, joins: list[int], hanging: 
     stages += [lambda colour: {n: tuple(hanging.get(n, ())) for n in colour}]
     colour = _numbered({n: live[n].op.text for n in block} | {cut: ""})
     while True:
+        known = len(set(colour.values()))
         for stage in stages:
             keys = stage(colour)
             colour = _numbered({n: (c, keys.get(n, ())) for n, c in colour.items()})
             joins = [n for n in joins if _tied(live[n].operands, colour)]
             if not joins:
                 return colour
-        colour = _single_out(live[min(joins, key=colour.__getitem__)].operands, colour)
+        if len(set(colour.values())) == known:
+            colour = _single_out(live[min(joins, key=colour.__getitem__)].operands, colour)
 
 
 def _above(live: Nodes, block: list[int], colour: dict[int, int]) -> dict[int, Any]:

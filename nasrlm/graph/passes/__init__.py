@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 from nasrlm.graph.graph import Graph
 from nasrlm.graph.passes.activations import activations
-from nasrlm.graph.passes.attention import attention, heads
-from nasrlm.graph.passes.clean import constants, expansions, no_operations
+from nasrlm.graph.passes.attention import attention, heads, heads_apart
+from nasrlm.graph.passes.clean import constants, expansions, no_operations, weights
 from nasrlm.graph.passes.layers import biases, linear_shapes, linears
 from nasrlm.graph.passes.net import Net
 from nasrlm.graph.passes.norms import group_norms, norms, scales
@@ -19,6 +19,8 @@ from nasrlm.graph.passes.spatial import global_pools, paddings, shuffles
 
 PASSES: dict[str, Callable[[Net], None]] = {
     "no operations": no_operations,
+    "weights": weights,
+    "heads apart": heads_apart,
     "expansions": expansions,
     "paddings": paddings,
     "activations": activations,

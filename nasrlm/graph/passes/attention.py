@@ -68,6 +68,18 @@ def _scaled(net: Net, x: int) -> tuple[int, float]:
     return x, scale
 
 
+def heads_apart(net: Net) -> None:
+    """Heads that a transpose reads, or made, as reshape and transpose: as exporters write them, so that these join."""
+    for i in net.nodes():
+        if net.name(i) == "heads" and any(net.name(user) == "transpose" for user in net.users[i]):
+            (x,), (batch, count, length, width) = net.operands[i], net.shapes[i]
+            parts = net.add(i, op("reshape", (batch, length, count, width)), x, shape=(batch, length, count, width))
+            net.replace(i, op("transpose", (0, 2, 1, 3)), parts)
+        elif net.name(i) == "merge" and net.operand(i, "transpose") is not None:
+            turned = net.add(i, op("transpose", (0, 2, 1, 3)), *net.operands[i])
+            net.replace(i, op("reshape", net.shapes[i]), turned)
+
+
 def heads(net: Net) -> None:
     """(batch, length, heads width) to (batch, heads, length, width) and back."""
     for i in net.nodes():

@@ -79,6 +79,17 @@ def constants(net: Net) -> None:
                 break
 
 
+def weights(net: Net) -> None:
+    """What is computed from weights alone is one weight, as exporters write it: they compute it once."""
+    for i in net.nodes():
+        xs = net.operands[i]
+        computed = bool(xs) and all(net.name(x) in ("weight", "value") for x in xs)
+        if computed and any(map(net.is_weight, xs)) and i not in net.outputs and net.users[i]:
+            shape = net.shapes[i]
+            if not (shape and isinstance(shape[0], tuple)) and all(isinstance(n, int) for n in shape):
+                net.replace(i, op("weight", shape, net.dtype(i)))
+
+
 _ELEMENTWISE = frozenset(
     ("add", "sub", "mul", "div", "pow", "min", "max", "where", "and", "or", "equal", "greater", "less", "cast", "not")
 )
