@@ -13,6 +13,7 @@ from nasrlm import __version__
 from nasrlm.cli import (
     benchmark,
     check,
+    data,
     evaluate,
     export,
     label,
@@ -75,6 +76,7 @@ for _name, _verb in (
     ("benchmark", benchmark.command),
 ):
     app.command(_name)(_verb)
+app.add_typer(data.app, name="data")
 
 # typer carries its own copy of click since 0.16; the base of its usage errors is found by what it is.
 _USAGE_ERRORS: tuple[type[Exception], ...] = tuple(

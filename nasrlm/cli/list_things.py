@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from nasrlm.cli.common import Json, out, out_json, out_table
+from nasrlm.cli.common import WIDTH, Json, out, out_json, out_table
 from nasrlm.errors import NasrlmError, UsageError, unknown_name
 
 Row = dict[str, Any]
@@ -23,30 +23,93 @@ def command(
             show_default=False,
         ),
     ] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="All about one space, or about your own .py file.", show_default=False),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """List what there is to choose from."""
     if kind is not None and kind not in _KINDS:
         raise unknown_name("kind", kind, _KINDS, hint="`nasrlm list` shows all.")
-    found = {name: _KINDS[name]() for name in ([kind] if kind else _KINDS)}
+    if name is not None:
+        if kind != "spaces":
+            raise UsageError(f"{name!r} is one word too many: only `nasrlm list spaces` takes a name.")
+        _one_space(name, as_json)
+        return
+    found = {word: _KINDS[word]() for word in ([kind] if kind else _KINDS)}
     if as_json:
         out_json(found[kind] if kind else found)
         return
-    for name, rows in found.items():
+    for word, rows in found.items():
         if rows:
-            out_table(rows, title=name)
+            out_table(_shown_spaces(rows) if word == "spaces" else rows, title=word)
         else:
-            out(f"{name}\n  none here\n")
+            out(f"{word}\n  none here\n")
+    if kind == "spaces":
+        out("One space in full: nasrlm list spaces NAME")
 
 
 def _spaces() -> list[Row]:
+    from nasrlm import registry
     from nasrlm.spaces import get_space
 
-    return _described("spaces", lambda name: _space_row(get_space(name)))
+    def row(name: str) -> Row:
+        space, alias = get_space(name), registry.alias_of("spaces", name)
+        facts = {"architectures": space.size(), "parameters": len(space.parameters)}
+        return {
+            **facts,
+            "metrics": list(space.metrics),
+            "source": space.source,
+            **({"alias of": alias} if alias else {}),
+        }
+
+    return _described("spaces", row)
 
 
-def _space_row(space: Any) -> Row:
-    return {"architectures": space.size(), "parameters": len(space.parameters), "source": space.source}
+def _shown_spaces(rows: list[Row]) -> list[Row]:
+    """Rows for people: sizes short and under each other, metrics by kind."""
+    from nasrlm.cli.space_facts import metrics_text, size_text
+
+    sizes = [size_text(row["architectures"]) if "architectures" in row else "" for row in rows]
+    wide = max(map(len, sizes))
+    shown: list[Row] = []
+    for row, size in zip(rows, sizes, strict=True):
+        alias, source = row.get("alias of"), str(row.get("source") or row.get("problem")).split(";")[0]
+        objectives = metrics_text(row.get("metrics", ()))
+        says = f"another name of {alias}" if alias else source
+        shown.append({"name": row["name"], "size": size.rjust(wide), "objectives known": objectives, "source": says})
+    return shown
+
+
+def _one_space(name: str, as_json: bool) -> None:
+    from nasrlm.cli.space_facts import metrics_in_full, size_text, space_facts
+    from nasrlm.spaces import get_space
+
+    facts = space_facts(get_space(name))
+    if as_json:
+        out_json(facts)
+        return
+    size = size_text(facts["architectures"])
+    exact = f"{facts['architectures']:,}"
+    out(_filled(f"{facts['name']}: {facts['what it is']}"))
+    out(_filled(f"architectures: {size}" + (f" = {exact}" if exact != size else "")))
+    out(_filled(f"source: {facts['source']}"))
+    out(_filled(f"objectives known: {metrics_in_full(facts['metrics']) or 'none'}"))
+    out(f"official string: {facts['encoding']}\nexample:\n{facts['example']}\n")
+    conditional = any(row["only if"] for row in facts["parameters"])
+    columns = ["parameter", "number", "values", *(["only if"] if conditional else [])]
+    out_table(facts["parameters"], title="parameters", columns=columns)
+    if facts["options"]:
+        shown = [{**row, "default": str(row["default"])} for row in facts["options"]]
+        out_table(shown, title="options, in an experiment: space: {name: ..., options: {...}}")
+
+
+def _filled(text: str) -> str:
+    """A text in lines of at most 80 letters, with a blank line behind it."""
+    import textwrap
+
+    return textwrap.fill(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False) + "\n"
 
 
 def _devices() -> list[Row]:

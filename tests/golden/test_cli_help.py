@@ -15,6 +15,7 @@ from nasrlm.cli import main
 GOLDEN = Path(__file__).parent / "cli"
 VERBS = (
     "list", "new", "check", "search", "show", "plot", "predict", "export", "train", "evaluate", "label", "benchmark",
+    "data", "data formats", "data import", "data describe",
 )  # fmt: skip
 
 EXPERIMENT = """\
@@ -52,6 +53,10 @@ ERRORS = {
     "not_an_architecture": ["show", "abc"],
     "no_run_folder": ["show", "."],
     "no_network": ["export"],
+    "unknown_format": ["data", "import", "nasbench11", "a.tfrecord", "-o", "a.parquet"],
+    "no_published_file": ["data", "import", "nasbench101", "b.yaml", "-o", "a.parquet"],
+    "not_the_published_file": ["data", "import", "nasbench_macro", "a.yaml", "-o", "a.parquet"],
+    "not_a_table": ["data", "describe", "a.yaml"],
     "bad_quantile": ["predict", "x", "--quantiles", "0.1,1.9"],
 }  # fmt: skip
 
@@ -73,11 +78,11 @@ def eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("verb", ["", *VERBS])
 def test_help(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*([verb] if verb else []), "--help"]) == 0
+    assert main([*verb.split(), "--help"]) == 0
     captured = capsys.readouterr()
     assert captured.err == ""
     assert max(map(len, captured.out.splitlines())) <= 80
-    compare(f"help_{verb or 'nasrlm'}", captured.out)
+    compare(f"help_{verb.replace(' ', '_') or 'nasrlm'}", captured.out)
 
 
 @pytest.mark.parametrize("name", list(ERRORS))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -90,6 +91,41 @@ def test_list_names_what_is_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert "onnxruntime_cpu" in {row["name"] for row in found["devices"]}
     assert {"rlm", "table", "cost", "device"} <= {row["name"] for row in found["evaluators"]}
     assert {"params", "latency_ms/onnxruntime_cpu"} <= {row["name"] for row in found["metrics"]}
+
+
+def test_list_spaces_shows_size_objectives_and_source(capsys: pytest.CaptureFixture[str]) -> None:
+    text = output(capsys, "list", "spaces")
+    line = next(line for line in text.splitlines() if line.lstrip().startswith("nasbench201 "))
+    assert "15,625   accuracy (3)," in line
+    rows = {row["name"]: row for row in json.loads(output(capsys, "list", "spaces", "--json"))}
+    assert "latency_ms/pixel3" in rows["nasbench201"]["metrics"]
+    assert "arXiv:2001.00326" in rows["nasbench201"]["source"]
+
+
+def test_list_spaces_shows_one(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    text = output(capsys, "list", "spaces", "snas")
+    assert "1.3e20 = 126,323,976,969,019,355,904" in text
+    assert re.search(r"pool_1 \.\.\. pool_6 +6 +none, max, avg +stride_i: 2", text)
+    assert re.search(r"in_channels +1 +Channels of the input\.", text)
+    facts = json.loads(output(capsys, "list", "spaces", "tiny", "--json"))
+    assert facts["architectures"] == 144
+    assert get_space("tiny").architecture(facts["example"]).string == facts["example"]
+    assert facts["parameters"][-1] == {
+        "parameter": "skip_kernel", "number": 1, "values": "0, 1", "only if": "residual: True",
+    }  # fmt: skip
+    file = str(tmp_path / "my_space.py")
+    assert main(["new", "space", file]) == 0
+    capsys.readouterr()
+    assert "architectures: 135" in output(capsys, "list", "spaces", file)
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [(["spaces", "tinny"], "Nearest: tiny"), (["devices", "tiny"], "only `nasrlm list spaces` takes a name")],
+)
+def test_list_refuses_other_names(words: list[str], part: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", *words]) == 2
+    assert part in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kind", list(TEMPLATES))
