@@ -15,9 +15,9 @@ Counts (tested): parameters of the published AutoFormer-T, -S and -B, 5,867,944,
 has the ratio 3.0, which its own list lacks: `ratios=(3.0, 3.5, 4.0)` takes it in. The authors' sub-network file of
 "base" also allows 8 heads. Unconfirmed: MACs, as the authors count otherwise. Here they include the products with
 the tables, which are read by shifting (equal in value to the authors' indexing). Queries, keys and values are
-three slices of one linear layer; in the authors' super-network its rows are interleaved in threes. The text of this
-description keeps the tables; that of an exported ONNX file has what is made of them alone as one weight, so the two
-differ (not with `relative_positions=False`).
+three slices of one linear layer; in the authors' super-network its rows are interleaved in threes. In
+the text what is made of the tables alone is one weight, as in an exported ONNX file, so a network that is read from its
+text has other parameter counts (not with `relative_positions=False`); MACs are the same.
 """
 
 from __future__ import annotations

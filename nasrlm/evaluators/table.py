@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from nasrlm.datasets import load_table
@@ -62,6 +63,7 @@ class TableEvaluator:
             where="evaluator table",
         )
         self.metrics = self.table.metrics
+        self._row = {a: i for i, a in enumerate(self.table.architectures)}
 
     def evaluate(self, architectures: Sequence[Architecture], metrics: Sequence[str]) -> pd.DataFrame:
         """The table's values, see `Evaluator.evaluate`; NaN for blanks and for architectures without a row.
@@ -72,15 +74,19 @@ class TableEvaluator:
         """
         check_metrics(self, metrics)
         wanted = value_frame(architectures, {}).index
-        unknown = wanted[~wanted.isin(self.table.values.index)]
+        # By architecture: among hundreds of thousands two ids may be equal.
+        rows = np.array([self._row.get(a, -1) for a in architectures], dtype=np.intp)
+        unknown = np.flatnonzero(rows < 0)
         if len(unknown) and self.missing == "error":
-            string = next(a.string for a in architectures if a.id == unknown[0])
+            string = architectures[int(unknown[0])].string
             raise RunError(
                 f"evaluator table: {len(unknown)} of {len(wanted)} architectures have no row, the first "
                 f"is {string}. "
                 "Use a table of the whole space, or set missing: nan."
             )
-        return self.table.values[list(metrics)].reindex(wanted)
+        known = self.table.values[list(metrics)].to_numpy()
+        values = np.where(rows[:, None] >= 0, known[rows], np.nan)
+        return pd.DataFrame(values, index=wanted, columns=list(metrics))
 
 
 EVALUATOR = TableEvaluator
