@@ -123,6 +123,7 @@ def test_entry_points(wheel: zipfile.ZipFile) -> None:
         "nasrlm.devices": {"builtin": "nasrlm.devices"},
         "nasrlm.evaluators": {"builtin": "nasrlm.evaluators"},
         "nasrlm.checkpoints": {"builtin": "nasrlm.pretrained"},
+        "nasrlm.importers": {"builtin": "nasrlm.datasets.importers"},
     }
 
 
