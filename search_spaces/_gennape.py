@@ -30,9 +30,9 @@ from nasrlm.spaces import (
     SpaceError,
     Value,
     When,
+    check_sizes,
     generator,
 )
-from search_spaces._ofa import check_number
 
 SOURCE = "Mills et al., GENNAPE, AAAI 2023, arXiv:2211.17226; github.com/Ascend-Research/GENNAPE"
 METRICS = ("accuracy/cifar10", "params", "macs")
@@ -47,8 +47,9 @@ class Family(SearchSpace):
     metrics = METRICS
 
     def __init__(self, num_classes: int = 10, image_size: int = 32) -> None:
-        self.num_classes = check_number(self.name, "num_classes", num_classes)
-        self.image_size = check_number(self.name, "image_size", image_size, least=SMALLEST)
+        options = {"num_classes": num_classes, "image_size": image_size}
+        check_sizes(self.name, options, least={"image_size": SMALLEST})
+        self.num_classes, self.image_size = num_classes, image_size
 
     def _sampled(self, n: int, seed: Seed, draw: Callable[[np.random.Generator], Params]) -> list[Architecture]:
         """Draw ``n`` architectures by `draw`, one after the other, so that the first do not depend on ``n``."""

@@ -17,15 +17,14 @@ and 20 in the group's later study); the sizes of the files ``*_in`` (ImageNet); 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from nasrlm.graph import Graph
-from nasrlm.spaces import Architecture, Choice, Parameter, Params, SearchSpace, SpaceError, Value, check_sizes
+from nasrlm.spaces import Choice, Parameter, Params, SpaceError, Value, check_sizes
 from search_spaces._cells import INPUTS, KINDS, Cell, Images, check_outputs, loose_ends, network, pairs, read_nodes
+from search_spaces._dictionaries import DictionarySpace, check_keys
 from search_spaces._nds_stages import SOURCE
-from search_spaces._ofa import check_keys, read_object
 
 CELLS = "genotype"
 """The published key of the cells."""
@@ -42,7 +41,7 @@ METRICS = (
 )
 
 
-class NDSCells(SearchSpace):
+class NDSCells(DictionarySpace):
     """A normal and a reduction cell, width and depth.
 
     Args:
@@ -56,13 +55,11 @@ class NDSCells(SearchSpace):
         operations: What a node may apply.
         nodes: Nodes of a cell.
         loose: Whether a cell's output is the nodes that no other node reads; otherwise it is all nodes.
-        example: Compact JSON of an architecture.
     """
 
     operations: ClassVar[tuple[str, ...]]
     nodes: ClassVar[int]
     loose: ClassVar[bool]
-    example: ClassVar[str]
     metrics = METRICS
     source = SOURCE
 
@@ -98,33 +95,6 @@ class NDSCells(SearchSpace):
         cells = {kind: self._cell(kind, params) for kind in KINDS}
         return network(cells, self.images, int(sizes["width"]), int(sizes["depth"]))
 
-    def to_dict(self, a: Architecture) -> dict[str, Any]:
-        """Return the published ``net`` dictionary."""
-        return self._dict(self.architecture(a).params)
-
-    def from_dict(self, net: Mapping[str, Any]) -> Architecture:
-        """Return the architecture of a published ``net`` dictionary.
-
-        ``width`` and ``depth`` may be left out where options fix them; ``aux`` and ``drop_prob`` always.
-
-        Raises:
-            SpaceError: A key is missing or unknown, a cell has another number of nodes, an operation, state, width or
-                depth is not allowed, or the concatenated states are others than the space's.
-        """
-        return self.architecture(self._read(read_object(self.name, net, self.example)))
-
-    def to_string(self, params: Params) -> str:
-        """Return the ``net`` dictionary as compact JSON."""
-        return json.dumps(self._dict(params), separators=(",", ":"))
-
-    def from_string(self, text: str) -> Params:
-        """Return the parameters of a ``net`` dictionary as JSON.
-
-        Raises:
-            SpaceError: As :meth:`from_dict`, or the text is not JSON.
-        """
-        return self._read(read_object(self.name, text, self.example))
-
     def _cell(self, kind: str, params: Params) -> Cell:
         nodes = tuple(
             tuple(
@@ -150,6 +120,10 @@ class NDSCells(SearchSpace):
         }
 
     def _read(self, net: Mapping[str, Any]) -> dict[str, Value]:
+        """Return the parameters of a published ``net`` dictionary.
+
+        ``width`` and ``depth`` may be left out where options fix them; ``aux`` and ``drop_prob`` always.
+        """
         free = [name for name in ("width", "depth") if name not in self.fixed]
         check_keys(self.name, net, required=(CELLS, *free), optional=("width", "depth", "aux", "drop_prob"))
         params = self._read_cells(net[CELLS])

@@ -19,7 +19,6 @@ Counts: parameters and FLOPs of one published example a space are exact (:meth:`
 
 from __future__ import annotations
 
-import json
 import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -28,8 +27,8 @@ from typing import Any, ClassVar
 
 from nasrlm.graph import Graph, GraphBuilder, costs
 from nasrlm.graph.blocks import conv_bn
-from nasrlm.spaces import Architecture, Choice, Parameter, Params, SearchSpace, SpaceError, Value
-from search_spaces._ofa import check_keys, check_number, entry, read_list, read_object
+from nasrlm.spaces import Architecture, Choice, Parameter, Params, SpaceError, Value, check_sizes
+from search_spaces._dictionaries import DictionarySpace, check_keys, entry, read_list
 
 STAGES, STEM = 3, 16
 STRIDES = (1, 2, 2)
@@ -54,7 +53,7 @@ def stage_parameters(
     )
 
 
-class StagedNetworks(SearchSpace):
+class StagedNetworks(DictionarySpace):
     """Three stages of equal blocks.
 
     Args:
@@ -64,18 +63,16 @@ class StagedNetworks(SearchSpace):
     Attributes:
         block_type: The block's name in the published files.
         block_prefix: How that name begins; what follows is not told apart when it is read.
-        example: Compact JSON of an architecture.
     """
 
     block_type: ClassVar[str]
     block_prefix: ClassVar[str]
-    example: ClassVar[str]
     metrics = METRICS
     source = SOURCE
 
     def __init__(self, num_classes: int = 10, image_size: int = 32) -> None:
-        self.num_classes = check_number(self.name, "num_classes", num_classes)
-        self.image_size = check_number(self.name, "image_size", image_size)
+        check_sizes(self.name, {"num_classes": num_classes, "image_size": image_size})
+        self.num_classes, self.image_size = num_classes, image_size
 
     @abstractmethod
     def _block(self, b: GraphBuilder, stage: Params, stride: int, x: int) -> int:
@@ -98,33 +95,8 @@ class StagedNetworks(SearchSpace):
         norms = sum(math.prod(graph.shapes[i]) for i, op, _ in graph.nodes() if op.name == "bn")
         return costs(graph).macs + self.num_classes + 5 * norms
 
-    def to_dict(self, a: Architecture) -> dict[str, Any]:
-        """Return the published ``net`` dictionary; lists of what the block has not are empty."""
-        return self._dict(self.architecture(a).params)
-
-    def from_dict(self, net: Mapping[str, Any]) -> Architecture:
-        """Return the architecture of a published ``net`` dictionary.
-
-        ``block_type`` may be left out, and so may lists of what the block has not (they may also be neutral).
-
-        Raises:
-            SpaceError: A key is missing or unknown, a list has not four entries, or an entry is not allowed.
-        """
-        return self.architecture(self._read(read_object(self.name, net, self.example)))
-
-    def to_string(self, params: Params) -> str:
-        """Return the ``net`` dictionary as compact JSON."""
-        return json.dumps(self._dict(params), separators=(",", ":"))
-
-    def from_string(self, text: str) -> Params:
-        """Return the parameters of a ``net`` dictionary as JSON.
-
-        Raises:
-            SpaceError: As :meth:`from_dict`, or the text is not JSON.
-        """
-        return self._read(read_object(self.name, text, self.example))
-
     def _dict(self, params: Params) -> dict[str, Any]:
+        """Return the published ``net`` dictionary; lists of what the block has not are empty."""
         lists = {
             key: [FIRST[key], *(params[f"{name}_{s}"] for s in range(1, STAGES + 1))]
             if f"{name}_1" in params else []
@@ -134,6 +106,10 @@ class StagedNetworks(SearchSpace):
         return {"block_type": self.block_type, "ds": lists.pop("ds"), "ws": lists.pop("ws"), "ss": strides, **lists}
 
     def _read(self, net: Mapping[str, Any]) -> dict[str, Value]:
+        """Return the parameters of a published ``net`` dictionary.
+
+        ``block_type`` may be left out, and so may lists of what the block has not (they may also be neutral).
+        """
         allowed = {parameter.name: parameter.options for parameter in self.parameters}
         chosen = [key for key, name in KEYS.items() if f"{name}_1" in allowed]
         check_keys(self.name, net, required=(*chosen, "ss"), optional=("block_type", *KEYS))
@@ -171,9 +147,14 @@ def residual(b: GraphBuilder, x: int, y: int, stride: int) -> int:
     return b.relu(b.add(y, shortcut))
 
 
-def bottleneck(b: GraphBuilder, stage: Params, stride: int, x: int) -> int:
-    """ResNeXt's block; ``ratio`` times the width is the width between, in ``groups`` groups."""
-    width = int(stage["width"])
-    inner = round(width * float(stage["ratio"]))
-    y = conv_bn(b, conv_bn(b, x, inner), inner, 3, stride, groups=int(stage["groups"]))
-    return residual(b, x, conv_bn(b, y, width, act="none"), stride)
+class ResNeXt(StagedNetworks):
+    """Bottleneck blocks: ``ratio`` times the width is the width between, in ``groups`` groups."""
+
+    block_type = "res_bottleneck_block"
+    block_prefix = "res_bottleneck"
+
+    def _block(self, b: GraphBuilder, stage: Params, stride: int, x: int) -> int:
+        width = int(stage["width"])
+        inner = round(width * float(stage["ratio"]))
+        y = conv_bn(b, conv_bn(b, x, inner), inner, 3, stride, groups=int(stage["groups"]))
+        return residual(b, x, conv_bn(b, y, width, act="none"), stride)

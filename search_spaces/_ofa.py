@@ -9,7 +9,6 @@ ignored when read and written as 0, so two dictionaries of the same network give
 
 from __future__ import annotations
 
-import json
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,8 @@ from typing import Any, ClassVar, Protocol
 
 from nasrlm.graph import Graph, GraphBuilder
 from nasrlm.graph.blocks import inverted_residual, round_channels
-from nasrlm.spaces import Architecture, Choice, Integer, Parameter, Params, SearchSpace, SpaceError, Value, When
+from nasrlm.spaces import Choice, Integer, Parameter, Params, SpaceError, Value, When, check_sizes
+from search_spaces._dictionaries import DictionarySpace, check_keys, entry, read_list
 
 RESOLUTION = Integer("resolution", 128, 224, step=4)
 SMALLEST = 32
@@ -47,20 +47,19 @@ class Layout(Protocol):
         """
 
 
-class OnceForAll(SearchSpace):
+class OnceForAll(DictionarySpace):
     """An elastic network whose official encoding is a dictionary of lists and the resolution ``r``.
 
     Attributes:
         layout: The dictionary's lists.
-        example: Compact JSON of an architecture.
     """
 
     layout: ClassVar[Layout]
-    example: ClassVar[str]
 
     def __init__(self, resolution: int | None = None, num_classes: int = 1000) -> None:
-        self.resolution = 0 if resolution is None else check_number(self.name, "resolution", resolution, least=SMALLEST)
-        self.num_classes = check_number(self.name, "num_classes", num_classes)
+        given = {} if resolution is None else {"resolution": resolution}
+        check_sizes(self.name, {"num_classes": num_classes, **given}, least={"resolution": SMALLEST})
+        self.num_classes, self.resolution = num_classes, resolution or 0
         self.parameters = (*self.layout.parameters(), *(() if self.resolution else (RESOLUTION,)))
 
     @abstractmethod
@@ -78,37 +77,15 @@ class OnceForAll(SearchSpace):
         """Return the height and width of the input in pixels: the option, or else the parameter."""
         return self.resolution or int(params["resolution"])
 
-    def to_dict(self, a: Architecture) -> dict[str, Any]:
-        """Return the authors' dictionary, inactive entries 0."""
-        return self._dict(self.architecture(a).params)
-
-    def from_dict(self, given: Mapping[str, Any]) -> Architecture:
-        """Return the architecture of the authors' dictionary; numpy numbers and tuples will do.
-
-        The resolution may be called ``image_size`` and may be a list of one; with the option ``resolution`` it may be
-        left out. ``wid`` is ignored if it is None.
-
-        Raises:
-            SpaceError: A key is missing or unknown, a list has another length, or an active entry is not allowed.
-        """
-        return self.architecture(self._read(read_object(self.name, given, self.example)))
-
-    def to_string(self, params: Params) -> str:
-        """Return the dictionary as compact JSON."""
-        return json.dumps(self._dict(params), separators=(",", ":"))
-
-    def from_string(self, text: str) -> Params:
-        """Return the parameters of the dictionary as JSON.
-
-        Raises:
-            SpaceError: As :meth:`from_dict`, or the text is not JSON.
-        """
-        return self._read(read_object(self.name, text, self.example))
-
     def _dict(self, params: Params) -> dict[str, Any]:
         return {**self.layout.lists(params), "r": self.pixels(params)}
 
     def _read(self, given: Mapping[str, Any]) -> dict[str, Value]:
+        """Return the parameters of the authors' dictionary; numpy numbers and tuples will do.
+
+        The resolution may be called ``image_size`` and may be a list of one; with the option ``resolution`` it may be
+        left out. ``wid`` is ignored if it is None.
+        """
         given = {SYNONYMS.get(key, key): value for key, value in given.items() if (key, value) != ("wid", None)}
         lengths = self.layout.lengths
         check_keys(self.name, given, required=lengths, optional=("r",))
@@ -127,76 +104,6 @@ class OnceForAll(SearchSpace):
         if value is not None and value != self.resolution:
             raise SpaceError(f"'r' is {value!r}, but the option 'resolution' of {self.name} is {self.resolution}.")
         return {}
-
-
-# --- reading dictionaries ------------------------------------------------------------------------------------------
-
-
-def check_number(space: str, option: str, value: Any, least: int = 1) -> int:
-    """Return an option of a space that must be a whole number, at least ``least``.
-
-    Raises:
-        SpaceError: It is not.
-    """
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise SpaceError(f"option {option!r} of {space} is {value!r}. Allowed: integers >= {least}.")
-    return value
-
-
-def read_object(space: str, given: str | Mapping[str, Any], example: str) -> Mapping[str, Any]:
-    """Return the object that a JSON text holds, or the mapping given.
-
-    Raises:
-        SpaceError: It is neither.
-    """
-    data: Any = given
-    if isinstance(given, str):
-        try:
-            data = json.loads(given)
-        except ValueError:
-            data = None
-    if not isinstance(data, Mapping):
-        shown = repr(given[:200] if isinstance(given, str) else given)
-        raise SpaceError(f"{shown} is no architecture of {space}. The form is JSON such as {example}")
-    return data
-
-
-def check_keys(
-    space: str, given: Mapping[str, Any], required: Mapping[str, Any] | Sequence[str], optional: Sequence[str]
-) -> None:
-    """Raise SpaceError if a key is missing or unknown."""
-    known = Choice("key", tuple(dict.fromkeys((*required, *optional))))
-    for key in given:
-        try:
-            known.check(key)
-        except SpaceError as error:
-            raise SpaceError(f"an architecture of {space} has an unknown key: {error}") from error
-    for key in required:
-        if key not in given:
-            raise SpaceError(f"key {key!r} is missing. An architecture of {space} has: {', '.join(required)}.")
-
-
-def read_list(key: str, value: Any, length: int) -> list[Any]:
-    """Return a list of the right length; a tuple or numpy array will do.
-
-    Raises:
-        SpaceError: Not a list, or of another length.
-    """
-    plain = value.tolist() if callable(getattr(value, "tolist", None)) else value
-    if not isinstance(plain, list | tuple):
-        raise SpaceError(f"{key!r} is {value!r}, not a list. Give a list of {length} numbers.")
-    if len(plain) != length:
-        raise SpaceError(f"{key!r} has {len(plain)} entries: {list(plain)}. Give {length}.")
-    return list(plain)
-
-
-def entry(key: str, position: int, lists: Mapping[str, list[Any]], allowed: Sequence[Value]) -> Value:
-    """Return one entry of a list as the allowed value it equals.
-
-    Raises:
-        SpaceError: It equals none; the message names the position, counted from 0.
-    """
-    return Choice(f"{key}[{position}]", tuple(allowed)).check(lists[key][position])
 
 
 # --- stages of mobile blocks -----------------------------------------------------------------------------------------

@@ -22,8 +22,7 @@ from typing import Any
 
 from nasrlm.graph import Graph, GraphBuilder
 from nasrlm.graph.blocks import activation, conv_bn, squeeze_excite
-from nasrlm.spaces import Choice, Integer, Parameter, Params, SearchSpace, When
-from search_spaces._ofa import check_number
+from nasrlm.spaces import Choice, Integer, Parameter, Params, SearchSpace, When, check_sizes
 
 FEWEST, MOST = 2, 5
 """Stages."""
@@ -76,10 +75,12 @@ class Conv1dAudio(SearchSpace):
     ) -> None:
         usual = INPUTS[str(Choice("input", tuple(INPUTS)).check(input))]
         self.input = input
-        self.channels = check_number(self.name, "channels", usual["channels"] if channels is None else channels)
+        self.channels = usual["channels"] if channels is None else channels
+        self.length = usual["length"] if length is None else length
+        self.num_classes = num_classes
+        options = {"channels": self.channels, "length": self.length, "num_classes": num_classes}
         # A front kernel of even length is padded by one less than it is long.
-        self.length = check_number(self.name, "length", usual["length"] if length is None else length, least=2)
-        self.num_classes = check_number(self.name, "num_classes", num_classes)
+        check_sizes(self.name, options, least={"length": 2})
         self.parameters = (
             Choice("front_kernel", usual["kernels"]),
             Choice("front_stride", usual["strides"]),

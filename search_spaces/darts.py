@@ -28,7 +28,7 @@ from typing import Any
 from nasrlm.graph import Graph
 from nasrlm.spaces import Architecture, Choice, Parameter, Params, SearchSpace, SpaceError, Value, check_sizes
 from search_spaces._cells import INPUTS, KINDS, Cell, Images, Term, check_outputs, network, pairs, read_nodes
-from search_spaces._ofa import check_keys, read_object
+from search_spaces._dictionaries import check_keys, read_object
 
 OPERATIONS = (
     "max_pool_3x3",

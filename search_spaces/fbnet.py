@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from nasrlm.graph import Graph, GraphBuilder
 from nasrlm.graph.blocks import conv_bn
-from nasrlm.spaces import Architecture, Choice, Params, SearchSpace, SpaceError
+from nasrlm.spaces import Architecture, Choice, Params, SearchSpace, SpaceError, check_sizes, check_values
 
 OPERATIONS = ("k3_e1", "k3_e1_g2", "k3_e3", "k3_e6", "k5_e1", "k5_e1_g2", "k5_e3", "k5_e6", "skip")
 DEPTHS = (1, 4, 4, 4, 4, 4, 1)
@@ -94,9 +94,7 @@ class FBNet(SearchSpace):
         if variant not in VARIANTS:
             raise SpaceError(f"option 'variant' of fbnet is {variant!r}. Allowed: {', '.join(VARIANTS)}.")
         options = {"num_classes": num_classes, "image_size": image_size, "head": head}
-        for option, value in options.items():
-            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-                raise SpaceError(f"option {option!r} of fbnet is {value!r}. Allowed: integers >= 1.")
+        check_sizes(self.name, {option: value for option, value in options.items() if value is not None})
         usual = VARIANTS[variant]
         self.variant = variant
         self.num_classes = num_classes or usual.num_classes
@@ -147,13 +145,7 @@ class FBNet(SearchSpace):
                 f"{text[:200]!r} is no architecture of fbnet: it has {len(names)} layers, not {LAYERS}. Give {LAYERS} "
                 f"of: {', '.join(OPERATIONS)}. Example: {EXAMPLE}"
             )
-        params = {}
-        for parameter, name in zip(self.parameters, names, strict=True):
-            try:
-                params[parameter.name] = parameter.check(name)
-            except SpaceError as error:
-                raise SpaceError(f"in {text[:400]!r}: {error}") from error
-        return params
+        return check_values(self.parameters, names, text)
 
     def build(self, params: Params) -> Graph:
         """Describe the network; see the top of this file."""

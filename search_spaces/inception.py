@@ -38,8 +38,8 @@ from nasrlm.graph import GraphBuilder
 from nasrlm.graph.blocks import conv_bn
 from nasrlm.spaces import Architecture, Choice, Integer, Parameter, Params, Seed, SpaceError, Value, When
 from nasrlm.spaces.parameters import enumerate_params
+from search_spaces._dictionaries import DictionarySpace, check_keys, read_list, read_object
 from search_spaces._gennape import Family, PathRules, cb, cbr, pooled, split
-from search_spaces._ofa import check_keys, read_list, read_object
 
 RULES = PathRules(
     conv=(
@@ -108,7 +108,7 @@ def _stage_widths(params: Params, s: int) -> list[int]:
     return _widths(s, int(params[f"paths_{s}"]), int(params.get(f"wide_{s}", 1)))
 
 
-class Inception(Family):
+class Inception(Family, DictionarySpace):
     """One block a stage, of up to four paths of up to four operations: 1.4e54 architectures.
 
     Args:
@@ -121,6 +121,7 @@ class Inception(Family):
     """
 
     name = "inception"
+    example = EXAMPLE
     parameters = tuple(parameter for s in range(1, len(STAGES) + 1) for parameter in _stage_parameters(s))
 
     def size(self) -> int:
@@ -143,29 +144,11 @@ class Inception(Family):
         """Yield every architecture once; the last parameter changes fastest."""
         return map(self.repaired, _stages_from(1))
 
-    def to_dict(self, a: Architecture) -> dict[str, Any]:
-        """Return the published dictionary."""
-        return _to_dict(self.architecture(a).params)
+    def _dict(self, params: Params) -> dict[str, Any]:
+        return _to_dict(params)
 
-    def from_dict(self, given: Mapping[str, Any]) -> Architecture:
-        """Return the architecture of the published dictionary ``{"stages": [...]}``.
-
-        Raises:
-            SpaceError: A key is missing or unknown, or an entry is not allowed; the message names its place.
-        """
-        return self.architecture(_from_dict(given))
-
-    def to_string(self, params: Params) -> str:
-        """Return the published dictionary as compact JSON."""
-        return json.dumps(_to_dict(params), separators=(",", ":"))
-
-    def from_string(self, text: str) -> Params:
-        """Return the parameters of the published dictionary as JSON.
-
-        Raises:
-            SpaceError: As :meth:`from_dict`, or the text is not JSON.
-        """
-        return _from_dict(read_object(self.name, text, EXAMPLE))
+    def _read(self, given: Mapping[str, Any]) -> dict[str, Value]:
+        return _from_dict(given)
 
     def _features(self, b: GraphBuilder, x: int, params: Params) -> int:
         x = cbr(b, x, STEM, 3, bias=True)

@@ -23,7 +23,7 @@ import re
 
 from nasrlm.graph import Graph, GraphBuilder, costs
 from nasrlm.graph.blocks import conv_bn, inverted_residual
-from nasrlm.spaces import Architecture, Choice, Params, SearchSpace, SpaceError
+from nasrlm.spaces import Architecture, Choice, Params, SearchSpace, SpaceError, check_sizes, check_values
 
 STEM, HEAD = 32, 1280
 WIDTHS = (16, 24, 40, 80, 112, 192, 320)
@@ -79,9 +79,7 @@ class MnasNet(SearchSpace):
     )
 
     def __init__(self, num_classes: int = 1000, image_size: int = 224, activation: str = "silu") -> None:
-        for option, value in {"num_classes": num_classes, "image_size": image_size}.items():
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise SpaceError(f"option {option!r} of mnasnet is {value!r}. Allowed: integers >= 1.")
+        check_sizes(self.name, {"num_classes": num_classes, "image_size": image_size})
         if activation not in _GATES:
             raise SpaceError(f"option 'activation' of mnasnet is {activation!r}. Allowed: {', '.join(_GATES)}.")
         self.num_classes, self.image_size, self.activation = num_classes, image_size, activation
@@ -104,7 +102,7 @@ class MnasNet(SearchSpace):
                 f"{text[:200]!r} is no architecture of mnasnet: it has {len(blocks)} blocks, not {BLOCKS}. The form "
                 f"of a block is {FORM} (n, or s for squeeze-excite), joined by _. Example: {EXAMPLE}"
             )
-        params = {}
+        values: list[object] = []
         for i, block in enumerate(blocks):
             found = _PATTERN.fullmatch(block)
             if found is None or found[4] not in _LETTERS:
@@ -112,13 +110,8 @@ class MnasNet(SearchSpace):
                     f"block {i} of {text[:200]!r} is {block!r}. The form is {FORM}: expansion 1, 4, 6; kernel 3, 5; "
                     "layers 1 to 3 (block 5: 4); n, or s for squeeze-excite."
                 )
-            values = (*map(int, found.groups()[:3]), _LETTERS[found[4]])
-            for parameter, value in zip(self.parameters[4 * i :], values, strict=False):
-                try:
-                    params[parameter.name] = parameter.check(value)
-                except SpaceError as error:
-                    raise SpaceError(f"in {text[:200]!r}: {error}") from error
-        return params
+            values += [*map(int, found.groups()[:3]), _LETTERS[found[4]]]
+        return check_values(self.parameters, values, text)
 
     def published_macs(self, a: Architecture) -> int:
         """Return what Accel-NASBench's files call "macs" (times 1e6): the sum of a profiler.

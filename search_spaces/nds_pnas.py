@@ -33,12 +33,7 @@ EXAMPLE = (
 class NDSPNAS(NDSCells):
     """8 operations, 5 nodes, two inputs each, in two cells; width and depth: 4.6e+30 architectures.
 
-    Args:
-        width: Channels of the first cells, an even number; None = a parameter.
-        depth: Number of cells; None = a parameter.
-        stem: "cifar" or "imagenet".
-        image_size: Height and width of the input in pixels; None = 32, or 224 with the ImageNet stem.
-        num_classes: Outputs of the linear layer; None = 10, or 1000 with the ImageNet stem.
+    Options are those of :class:`NDSCells`.
 
     >>> space = NDSPNAS(width=16, depth=4)
     >>> space.parameters[1].name, f"{space.size():.1e}"

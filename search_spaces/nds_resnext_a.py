@@ -10,9 +10,7 @@ The lists of values are those of walkerning/aw_nas, ``examples/research/surgery/
 
 from __future__ import annotations
 
-from nasrlm.graph import GraphBuilder
-from nasrlm.spaces import Params
-from search_spaces._nds_stages import StagedNetworks, bottleneck, stage_parameters
+from search_spaces._nds_stages import ResNeXt, stage_parameters
 
 DEPTHS = (1, 2, 4, 8, 16)
 WIDTHS = (16, 32, 64, 128, 256)
@@ -24,7 +22,7 @@ EXAMPLE = (
 )
 
 
-class NDSResNeXtA(StagedNetworks):
+class NDSResNeXtA(ResNeXt):
     """Depth, width, bottleneck ratio and groups of three stages: 225^3 = 11,390,625 architectures.
 
     Args:
@@ -38,12 +36,7 @@ class NDSResNeXtA(StagedNetworks):
 
     name = "nds_resnext_a"
     parameters = stage_parameters(DEPTHS, WIDTHS, RATIOS, GROUPS)
-    block_type = "res_bottleneck_block"
-    block_prefix = "res_bottleneck"
     example = EXAMPLE
-
-    def _block(self, b: GraphBuilder, stage: Params, stride: int, x: int) -> int:
-        return bottleneck(b, stage, stride, x)
 
 
 SPACE = NDSResNeXtA

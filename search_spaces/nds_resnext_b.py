@@ -8,9 +8,7 @@ file can hold.
 
 from __future__ import annotations
 
-from nasrlm.graph import GraphBuilder
-from nasrlm.spaces import Params
-from search_spaces._nds_stages import StagedNetworks, bottleneck, stage_parameters
+from search_spaces._nds_stages import ResNeXt, stage_parameters
 
 DEPTHS = (1, 2, 4, 8, 16)
 WIDTHS = (64, 128, 256, 512, 1024)
@@ -22,7 +20,7 @@ EXAMPLE = (
 )
 
 
-class NDSResNeXtB(StagedNetworks):
+class NDSResNeXtB(ResNeXt):
     """Depth, width, bottleneck ratio and groups of three stages: 375^3 = 52,734,375 architectures.
 
     Args:
@@ -35,12 +33,7 @@ class NDSResNeXtB(StagedNetworks):
 
     name = "nds_resnext_b"
     parameters = stage_parameters(DEPTHS, WIDTHS, RATIOS, GROUPS)
-    block_type = "res_bottleneck_block"
-    block_prefix = "res_bottleneck"
     example = EXAMPLE
-
-    def _block(self, b: GraphBuilder, stage: Params, stride: int, x: int) -> int:
-        return bottleneck(b, stage, stride, x)
 
 
 SPACE = NDSResNeXtB

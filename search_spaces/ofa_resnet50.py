@@ -23,7 +23,8 @@ from typing import Any
 from nasrlm.graph import GraphBuilder
 from nasrlm.graph.blocks import conv_bn, round_channels
 from nasrlm.spaces import Choice, Parameter, Params, Value, When
-from search_spaces._ofa import OnceForAll, entry
+from search_spaces._dictionaries import entry
+from search_spaces._ofa import OnceForAll
 
 WIDTHS, EXPANSIONS, EXTRA = (0.65, 0.8, 1.0), (0.2, 0.25, 0.35), (0, 1, 2)
 STEM_DEPTHS = {0: False, 2: True}

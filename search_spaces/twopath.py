@@ -18,7 +18,6 @@ is recalled); the published graphs come from a TensorFlow twin with other paddin
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from itertools import combinations
 from typing import Any
@@ -27,8 +26,8 @@ import numpy as np
 
 from nasrlm.graph import GraphBuilder
 from nasrlm.spaces import Architecture, Choice, Integer, Parameter, Params, Seed, SpaceError, Value, When
+from search_spaces._dictionaries import DictionarySpace, check_keys, read_object
 from search_spaces._gennape import Family, PathRules, cbr, pooled, split
-from search_spaces._ofa import check_keys, read_object
 
 RULES = PathRules(
     conv=(
@@ -66,7 +65,7 @@ def _path_parameters(path: int) -> tuple[Parameter, ...]:
     return tuple(found)
 
 
-class TwoPath(Family):
+class TwoPath(Family, DictionarySpace):
     """Two chains of 2 to 4 blocks: 1.7e27 architectures.
 
     Args:
@@ -79,6 +78,7 @@ class TwoPath(Family):
     """
 
     name = "twopath"
+    example = EXAMPLE
     parameters = tuple(parameter for path in PATHS for parameter in _path_parameters(path))
 
     def size(self) -> int:
@@ -100,29 +100,11 @@ class TwoPath(Family):
                 found.update(RULES.values(prefix, RULES.repaired(RULES.operations(params, prefix))))
         return found
 
-    def to_dict(self, a: Architecture) -> dict[str, Any]:
-        """Return the published dictionary."""
-        return _to_dict(self.architecture(a).params)
+    def _dict(self, params: Params) -> dict[str, Any]:
+        return _to_dict(params)
 
-    def from_dict(self, given: Mapping[str, Any]) -> Architecture:
-        """Return the architecture of the published dictionary.
-
-        Raises:
-            SpaceError: A key is missing or unknown, or an entry is not allowed; the message names its place.
-        """
-        return self.architecture(_from_dict(given))
-
-    def to_string(self, params: Params) -> str:
-        """Return the published dictionary as compact JSON."""
-        return json.dumps(_to_dict(params), separators=(",", ":"))
-
-    def from_string(self, text: str) -> Params:
-        """Return the parameters of the published dictionary as JSON.
-
-        Raises:
-            SpaceError: As :meth:`from_dict`, or the text is not JSON.
-        """
-        return _from_dict(read_object(self.name, text, EXAMPLE))
+    def _read(self, given: Mapping[str, Any]) -> dict[str, Value]:
+        return _from_dict(given)
 
     def _features(self, b: GraphBuilder, x: int, params: Params) -> int:
         x = cbr(b, cbr(b, x, STEM, 3), STEM, 3, 2)

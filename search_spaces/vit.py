@@ -22,14 +22,13 @@ text has other parameter counts (not with `relative_positions=False`); MACs are 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nasrlm.graph import Graph, GraphBuilder
 from nasrlm.graph.ops import op
-from nasrlm.spaces import Architecture, Choice, Parameter, Params, SearchSpace, SpaceError, Value, When
-from search_spaces._ofa import check_keys, check_number, read_list, read_object
+from nasrlm.spaces import Choice, Parameter, Params, SpaceError, Value, When, check_sizes
+from search_spaces._dictionaries import DictionarySpace, check_keys, read_list
 
 HEAD = 64
 """Channels of a head."""
@@ -48,7 +47,7 @@ EXAMPLE = (
 )
 
 
-class ViT(SearchSpace):
+class ViT(DictionarySpace):
     """Heads and MLP ratio a block, width and depth once: 1.1e9 (tiny), 7.7e13 (small), 1.0e13 (base) architectures.
 
     Args:
@@ -70,6 +69,7 @@ class ViT(SearchSpace):
     """
 
     name = "vit"
+    example = EXAMPLE
     source = "Chen et al., AutoFormer, ICCV 2021, arXiv:2107.00651; github.com/microsoft/Cream"
     metrics = ("accuracy/imagenet", "params", "macs")
 
@@ -86,9 +86,8 @@ class ViT(SearchSpace):
         ratios: Sequence[float] | None = None,
     ) -> None:
         lists = SIZES[str(Choice("size", tuple(SIZES)).check(size))]
-        self.patch = check_number(self.name, "patch", patch)
-        self.image_size = check_number(self.name, "image_size", image_size)
-        self.num_classes = check_number(self.name, "num_classes", num_classes)
+        check_sizes(self.name, {"patch": patch, "image_size": image_size, "num_classes": num_classes})
+        self.patch, self.image_size, self.num_classes = patch, image_size, num_classes
         if image_size % patch:
             raise SpaceError(f"option 'image_size' of vit is {image_size}. Allowed: multiples of 'patch', {patch}.")
         self.relative_positions = bool(Choice("relative_positions", (True, False)).check(relative_positions))
@@ -105,31 +104,13 @@ class ViT(SearchSpace):
             found.append(Choice(f"ratio_{i}", self.lists["ratios"], there))
         return found
 
-    def to_dict(self, a: Architecture) -> dict[str, Any]:
+    def _dict(self, params: Params) -> dict[str, Any]:
         """Return the authors' dictionary: layer_num, embed_dim, mlp_ratio, num_heads."""
-        return _to_dict(self.architecture(a).params)
+        depth = int(params["depth"])
+        lists = {key: [params[f"{word}_{i}"] for i in range(1, depth + 1)] for key, word in _BLOCK_KEYS.items()}
+        return {"layer_num": depth, "embed_dim": [params["width"]] * depth, **lists}
 
-    def from_dict(self, given: Mapping[str, Any]) -> Architecture:
-        """Return the architecture of the authors' dictionary.
-
-        Raises:
-            SpaceError: A key is missing or unknown, a list has another length, or an entry is not allowed.
-        """
-        return self.architecture(self._from_dict(given))
-
-    def to_string(self, params: Params) -> str:
-        """Return the authors' dictionary as compact JSON."""
-        return json.dumps(_to_dict(params), separators=(",", ":"))
-
-    def from_string(self, text: str) -> Params:
-        """Return the parameters of the authors' dictionary as JSON.
-
-        Raises:
-            SpaceError: As :meth:`from_dict`, or the text is not JSON.
-        """
-        return self._from_dict(read_object(self.name, text, EXAMPLE))
-
-    def _from_dict(self, given: Mapping[str, Any]) -> dict[str, Value]:
+    def _read(self, given: Mapping[str, Any]) -> dict[str, Value]:
         check_keys(self.name, given, KEYS, ())
         depth = int(Choice("layer_num", self.lists["depths"]).check(given["layer_num"]))
         widths, ratios, heads = (read_list(key, given[key], depth) for key in KEYS[1:])
@@ -179,12 +160,6 @@ def _checked(key: str, values: Any) -> tuple[int | float, ...]:
     if not given or any(not isinstance(v, allowed) or isinstance(v, bool) or v <= 0 for v in given):
         raise SpaceError(f"option {key!r} of vit is {values!r}. Allowed: a list of {kind} above 0.")
     return Choice(key, tuple(float(v) for v in given) if key == "ratios" else given).values  # type: ignore[return-value]
-
-
-def _to_dict(params: Params) -> dict[str, Any]:
-    depth = int(params["depth"])
-    lists = {key: [params[f"{word}_{i}"] for i in range(1, depth + 1)] for key, word in _BLOCK_KEYS.items()}
-    return {"layer_num": depth, "embed_dim": [params["width"]] * depth, **lists}
 
 
 _BLOCK_KEYS = {"mlp_ratio": "ratio", "num_heads": "heads"}

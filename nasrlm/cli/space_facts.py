@@ -113,7 +113,9 @@ def methods(kind: type[SearchSpace]) -> list[Facts]:
 
 def options(kind: type[SearchSpace]) -> list[Facts]:
     """The arguments that the space is made with: name, default and meaning."""
-    meanings = _arguments(inspect.getdoc(kind) or "")
+    meanings: dict[str, str] = {}
+    for base in reversed(kind.__mro__):  # what a class says of an option counts before what it inherits
+        meanings |= _arguments(inspect.cleandoc(base.__doc__ or ""))
     found = []
     for name, parameter in inspect.signature(kind).parameters.items():
         default = None if parameter.default is parameter.empty else parameter.default

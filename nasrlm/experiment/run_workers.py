@@ -43,8 +43,7 @@ def fill_study(
         )
     folder = open_run_folder(experiment.outputs.folder, resolved_values(experiment))
     storage = open_storage(storage_in(experiment.study.storage, folder.path))
-    if storage is None:  # what `in_memory` has refused
-        raise UsageError("the study is in memory.")
+    assert storage is not None
     total = experiment.study.n_trials
     words = [word for change in sets for word in ("--set", change)]
     folder.log("workers", n=workers)

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from nasrlm.errors import CheckpointError
-from nasrlm.graph import COST_METRICS, costs, parse_text, texts
+from nasrlm.graph import COST_METRICS, Graph, costs, parse_text, texts
 from nasrlm.graph.paths import path_statistics
 from nasrlm.search.surrogate import Array, Features, balanced
 from nasrlm.spaces import Architecture, SearchSpace
@@ -75,27 +75,34 @@ class Knowledge:
         self._useless: set[str] = set()
         self._costs: list[list[float]] = []
         self._rows: dict[str, list[Array]] = {name: [] for name in groups}
-        looked = self._look([a for a in dict.fromkeys(space.sample(_SAMPLE, seed)) if self._builds(a)])
+        looked = self._look(self._built(dict.fromkeys(space.sample(_SAMPLE, seed))))
         self._scales = {name: (_Reading if name == "read" else _Columns).fit(rows) for name, rows in looked.items()}
 
     def useful(self, candidates: Iterable[Architecture]) -> list[Architecture]:
         """Learns the candidates; leaves out those that cannot be built, and those that answer the same to any input."""
-        built = [a for a in candidates if a.id in self._row or (a.id not in self._useless and self._builds(a))]
-        self.learn(built)
-        return [a for a in built if a.id not in self._useless]
-
-    def _builds(self, a: Architecture) -> bool:
-        try:
-            a.graph()
-        except Exception as error:  # whatever the space's own code raises
-            _log.warning("%s is no candidate, it cannot be built: %s", a.string, error)
-            self._useless.add(a.id)
-            return False
-        return True
+        candidates = list(candidates)
+        self._learn(self._built(a for a in self._new(candidates) if a.id not in self._useless))
+        return [a for a in candidates if a.id in self._row and a.id not in self._useless]
 
     def learn(self, architectures: Iterable[Architecture]) -> None:
         """Looks at those that are not known yet."""
-        new = list({a.id: a for a in architectures if a.id not in self._row}.values())
+        self._learn({a: a.graph() for a in self._new(architectures)})
+
+    def _new(self, architectures: Iterable[Architecture]) -> list[Architecture]:
+        return list({a.id: a for a in architectures if a.id not in self._row}.values())
+
+    def _built(self, architectures: Iterable[Architecture]) -> dict[Architecture, Graph]:
+        """The networks of those that can be built."""
+        found = {}
+        for a in architectures:
+            try:
+                found[a] = a.graph()
+            except Exception as error:  # whatever the space's own code raises
+                _log.warning("%s is no candidate, it cannot be built: %s", a.string, error)
+                self._useless.add(a.id)
+        return found
+
+    def _learn(self, new: Mapping[Architecture, Graph]) -> None:
         if not new:
             return
         looked = self._look(new)
@@ -122,13 +129,14 @@ class Knowledge:
             blocks[:] = [np.concatenate(blocks)]
         return blocks[0]
 
-    def _look(self, architectures: list[Architecture]) -> dict[str, Any]:
-        living, whole = texts(architectures), texts(architectures, dead_work=True)
+    def _look(self, networks: Mapping[Architecture, Graph]) -> dict[str, Any]:
+        graphs = list(networks.values())
+        living, whole = texts(graphs), texts(graphs, dead_work=True)
         known = {text: living_counts(text) for text in dict.fromkeys(living)}
-        self._useless.update(a.id for a, text in zip(architectures, living, strict=True) if is_constant(text))
+        self._useless.update(a.id for a, text in zip(networks, living, strict=True) if is_constant(text))
         found: dict[str, Any] = {
             "living": [known[text] for text in living],
-            "whole": [costs(a).metrics() for a in architectures],
+            "whole": [costs(graph).metrics() for graph in graphs],
             "words": [Counter(text.split()) for text in whole],
         }
         if self.reader is not None:

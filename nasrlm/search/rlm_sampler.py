@@ -181,8 +181,9 @@ class RLMSampler(BaseSampler):
     ) -> tuple[list[Architecture], str]:
         knowledge.learn([*seen.architectures, *seen.running])
         ids = [a.id for a in seen.architectures]
-        models = _models(knowledge, ids, seen.costs)
-        limits = _models(knowledge, ids, seen.violations[:, np.ptp(seen.violations, axis=0) > 0])
+        varied = seen.violations[:, np.ptp(seen.violations, axis=0) > 0]
+        learnt = _models(knowledge, ids, np.hstack([seen.costs, varied]))
+        models, limits = learnt[: seen.costs.shape[1]], learnt[seen.costs.shape[1] :]
         front = np.vstack([seen.costs[seen.feasible], _believed(knowledge, models, seen.running)])
         best = nondominated(seen.costs[seen.feasible], reference)
         parents = [a for a, cost in zip(seen.architectures, seen.costs, strict=True) if (best == cost).all(1).any()]
