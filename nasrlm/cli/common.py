@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -155,3 +156,19 @@ def resumable() -> Iterator[None]:
         command = " ".join(shlex.quote(word) for word in ["nasrlm", *sys.argv[1:]])
         say(f"interrupted. What is done is kept; the same command goes on with it:\n  {command}")
         raise typer.Exit(130) from None
+
+
+def broken(metric: str, longest: int) -> str:
+    """A metric's name in lines of so many letters, broken behind slashes and underscores.
+
+    >>> broken("params", 17), broken("latency_ms/titan_rtx_32", 17), broken("imagenet16_120_test_acc", 17)
+    ('params', 'latency_ms/\\ntitan_rtx_32', 'imagenet16_120_\\ntest_acc')
+    """
+    if len(metric) <= longest:
+        return metric
+    lines = [""]
+    for part in re.findall(r"[^/_@]+[/_]?|.", metric):
+        if lines[-1] and (lines[-1].endswith("/") or len(lines[-1] + part) > longest):
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(lines)

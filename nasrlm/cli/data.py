@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nasrlm.cli.common import WIDTH, Json, cell, out, out_json, out_table, progress_bar, say
+from nasrlm.cli.common import WIDTH, Json, broken, cell, out, out_json, out_table, progress_bar, say
 from nasrlm.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Import published labels as a table, and describe a table.")
 
-_LONG = 17  # letters of a line of a metric's name; longer names are broken behind slashes and underscores
+_LONG = 17  # letters of a line of a metric's name
 _SMALL, _LARGE = 0.001, 1_000_000  # numbers outside are written with an exponent
 _SHOWN = 5  # reasons that are shown of rows that could not be read
 _PANELS = 12  # histograms in one picture
@@ -159,7 +158,7 @@ def _metric_rows(metrics: pd.DataFrame) -> list[dict[str, str]]:
     rows: list[dict[str, str]] = []
     for metric, row in metrics.to_dict("index").items():
         numbers = {name: _short(row[name]) for name in _NUMBERS}
-        rows.append({"metric": _broken(str(metric)), "unit": f"{row['unit']:4}", **numbers})
+        rows.append({"metric": broken(str(metric), _LONG), "unit": f"{row['unit']:4}", **numbers})
     widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in _NUMBERS}
     return [{**row, **{name: row[name].rjust(width) for name, width in widths.items()}} for row in rows]
 
@@ -174,22 +173,6 @@ def _short(number: float) -> str:
         return cell(number)
     digits, _, exponent = f"{number:.3e}".partition("e")
     return f"{digits}e{int(exponent)}"
-
-
-def _broken(metric: str) -> str:
-    """A metric's name in lines.
-
-    >>> _broken("params"), _broken("latency_ms/titan_rtx_32"), _broken("imagenet16_120_test_acc")
-    ('params', 'latency_ms/\\ntitan_rtx_32', 'imagenet16_120_\\ntest_acc')
-    """
-    if len(metric) <= _LONG:
-        return metric
-    lines = [""]
-    for part in re.findall(r"[^/_@]+[/_]?|.", metric):
-        if lines[-1] and (lines[-1].endswith("/") or len(lines[-1] + part) > _LONG):
-            lines.append("")
-        lines[-1] += part
-    return "\n".join(lines)
 
 
 def _text_lines(found: Description) -> list[str]:

@@ -8,10 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
-from nasrlm.cli.common import WIDTH, Json, out, out_json, out_table
+from nasrlm.cli.common import WIDTH, Json, broken, out, out_json, out_table
 from nasrlm.errors import NasrlmError, UsageError, unknown_name
 
 Row = dict[str, Any]
+_LONG = 20  # letters of a line of a metric's name
 
 
 def command(
@@ -76,7 +77,7 @@ def _shown_spaces(rows: list[Row]) -> list[Row]:
     shown: list[Row] = []
     for row, size in zip(rows, sizes, strict=True):
         alias, source = row.get("alias of"), str(row.get("source") or row.get("problem")).split(";")[0]
-        objectives = metrics_text(row.get("metrics", ()))
+        objectives = " ".join(broken(word, _LONG) for word in metrics_text(row.get("metrics", ())).split(" "))
         says = f"another name of {alias}" if alias else source
         shown.append({"name": row["name"], "size": size.rjust(wide), "objectives known": objectives, "source": says})
     return shown
