@@ -46,6 +46,7 @@ def report(done: SearchRun, as_json: bool) -> None:
     out(f"hypervolume {result.hypervolume:.6g} (reference point: {point})")
     if result.confirmed is not None and len(result.confirmed):
         _confirmed(result.confirmed, objectives)
+        out(f"hypervolume of the confirmed values {done.confirmed_hypervolume():.6g}")
     say(f"run folder: {done.folder}")
 
 
@@ -62,6 +63,7 @@ def _confirmed(frame: Any, objectives: list[str]) -> None:
             "architecture": row["architecture_id"],
             **{metric: float(row[metric]) for metric in objectives},
             **{str(column).replace("confirmed:", "confirmed\n"): float(row[column]) for column in measured},
+            "": "front" if row.get("confirmed_front") else "",
         }
         for row in frame.to_dict("records")
     ]

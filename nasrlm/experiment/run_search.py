@@ -17,8 +17,9 @@ from nasrlm.experiment.prepare import Prepared
 from nasrlm.experiment.progress import Progress, Step, silent
 from nasrlm.experiment.run_folder import SUMMARY, RunFolder, open_run_folder
 from nasrlm.experiment.schema import LabelExperiment, ObjectiveSpec, SearchExperiment
-from nasrlm.experiment.search_outputs import CONFIRMED, draw, write_front
-from nasrlm.search import Constraint, Objective, SearchResult, confirm
+from nasrlm.experiment.search_outputs import CONFIRMED, draw, write_front, write_networks
+from nasrlm.search import Constraint, Objective, SearchResult, confirm, hypervolume
+from nasrlm.search.confirmation import confirmed_values
 from nasrlm.search.dashboard import publish
 from nasrlm.search.run import search
 from nasrlm.search.storage import describe_storage
@@ -54,7 +55,16 @@ class SearchRun:
             "knee": None if knee is None else str(knee["architecture_id"]),
             "front": result.front.to_dict("records"),
             "confirmed": None if result.confirmed is None else result.confirmed.to_dict("records"),
+            "confirmed_hypervolume": self.confirmed_hypervolume(),
         }
+
+    def confirmed_hypervolume(self) -> float | None:
+        """The hypervolume of the confirmed values, with the search's reference point; None where there are none."""
+        result = self.result
+        if result.confirmed is None or result.confirmed.empty:
+            return None
+        values = confirmed_values(result.confirmed, result.objectives)
+        return hypervolume(values, result.objectives, result.reference_point)
 
 
 def run_search(experiment: SearchExperiment, prepared: Prepared, progress: Progress) -> SearchRun:
@@ -70,8 +80,9 @@ def run_search(experiment: SearchExperiment, prepared: Prepared, progress: Progr
     started = time.monotonic()
     try:
         result = _search(experiment, prepared, folder.path, progress)
-        write_front(result, prepared.space, folder.path)
+        write_front(result, folder.path)
         result = _confirm(experiment, prepared, result, folder, progress)
+        write_networks(result, prepared.space, folder.path)
         draw(result, folder.path, experiment.outputs.plots)
     except BaseException as error:
         folder.log("stopped", reason=type(error).__name__, message=str(error))
@@ -187,7 +198,8 @@ def _confirm(
 def _confirm_key(experiment: SearchExperiment, result: SearchResult) -> dict[str, Any]:
     """What confirmed.csv belongs to."""
     how = None if experiment.confirm is None else experiment.confirm.model_dump(exclude_none=True)
-    return {"confirm": how, "front_ids": [str(identity) for identity in result.front["architecture_id"]]}
+    front = [str(identity) for identity in result.front["architecture_id"]]
+    return {"confirm": how, "front_ids": front, "trials": len(result.trials)}
 
 
 def _same(summary: Path, key: dict[str, Any]) -> bool:

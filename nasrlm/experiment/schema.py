@@ -105,7 +105,7 @@ class StudySpec(Part):
 class ConfirmSpec(Part):
     """Evaluate the best again, by other means."""
 
-    top: int = Field(default=8, ge=1, description="how many networks of the front to confirm")
+    top: int = Field(default=8, ge=1, description="how many networks to confirm, the front's first")
     evaluators: list[EvaluatorSpec] = Field(min_length=1, description="a list of evaluators")
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import pandas as pd
+
 from nasrlm.experiment.files import write_atomic, write_csv, write_text
 from nasrlm.search import SearchResult
 from nasrlm.spaces import SearchSpace
@@ -12,8 +14,8 @@ from nasrlm.spaces import SearchSpace
 TRIALS, FRONT, CONFIRMED, NETWORKS = "trials.csv", "front.csv", "confirmed.csv", "networks"
 
 
-def write_front(result: SearchResult, space: SearchSpace, folder: Path) -> None:
-    """Write trials.csv, front.csv, and each front network as networks/ID.onnx and ID.txt.
+def write_front(result: SearchResult, folder: Path) -> None:
+    """Write trials.csv and front.csv.
 
     front.csv has the columns architecture_id, arch, one a metric (then its quantiles), knee, number.
     """
@@ -23,7 +25,6 @@ def write_front(result: SearchResult, space: SearchSpace, folder: Path) -> None:
     last = ["knee", "number"]
     middle = [column for column in front.columns if column not in (*first, *last)]
     write_csv(folder / FRONT, front[[*first, *middle, *last]])
-    _write_networks(result, space, folder / NETWORKS)
 
 
 def draw(result: SearchResult, folder: Path, formats: Sequence[str]) -> list[Path]:
@@ -37,11 +38,16 @@ def draw(result: SearchResult, folder: Path, formats: Sequence[str]) -> list[Pat
     return files
 
 
-def _write_networks(result: SearchResult, space: SearchSpace, folder: Path) -> None:
+def write_networks(result: SearchResult, space: SearchSpace, folder: Path) -> None:
+    """Write each network of the front, and of the confirmed front, as networks/ID.onnx and ID.txt."""
     from nasrlm.graph import to_onnx, to_text
 
+    folder = folder / NETWORKS
+    best = result.front[["architecture_id", "arch"]]
+    if result.confirmed is not None and "confirmed_front" in result.confirmed:
+        best = pd.concat([best, result.confirmed.loc[result.confirmed["confirmed_front"].astype(bool), best.columns]])
     names = set()
-    for identity, arch in zip(result.front["architecture_id"], result.front["arch"], strict=True):
+    for identity, arch in best.drop_duplicates().itertuples(index=False):
         architecture = space.architecture(str(arch))
         names |= {f"{identity}.onnx", f"{identity}.txt"}
         if not (folder / f"{identity}.onnx").exists() or not (folder / f"{identity}.txt").exists():
@@ -49,4 +55,4 @@ def _write_networks(result: SearchResult, space: SearchSpace, folder: Path) -> N
             write_text(folder / f"{identity}.txt", to_text(architecture) + "\n")
     for file in folder.glob("*") if folder.is_dir() else ():
         if file.suffix in (".onnx", ".txt") and file.name not in names:
-            file.unlink()  # was on the front before more trials were done
+            file.unlink()  # was among them before more trials were done

@@ -10,12 +10,13 @@ import pandas as pd
 from nasrlm.errors import UsageError
 from nasrlm.evaluators import Evaluator, assign_metrics, evaluate_all
 from nasrlm.search.evaluate import as_evaluators
-from nasrlm.search.front import scale_front, within_reference
+from nasrlm.search.front import knee_index, pareto_front, scale_front, within_reference
 from nasrlm.search.objective import Objective
 from nasrlm.search.result import SearchResult
 from nasrlm.spaces import Architecture, SearchSpace
 
 CONFIRMED = "confirmed:"  # put before the metric's name
+ON_CONFIRMED_FRONT = "confirmed_front"
 
 
 def confirm(
@@ -26,21 +27,24 @@ def confirm(
     top: int = 8,
     metrics: Sequence[str] | None = None,
 ) -> pd.DataFrame:
-    """Evaluate ``top`` members of the front, spread along it, the knee among them.
+    """Evaluate the ``top`` best candidates of a search again: members of the front first, spread along it.
 
-    Members beyond the reference point are left out, unless all are.
+    A front that was found under noise holds the lucky ones, and the truly good are often just behind it. So where the
+    front has fewer members than ``top``, those follow that would be the front without it, and so on. Candidates
+    beyond the reference point are left out, unless the whole front is.
 
     Args:
         result: A search's result.
         evaluators: They measure (a device, a table); predicted values stay beside theirs.
         space: The space that was searched.
-        top: How many, at most as many as the front has.
+        top: How many, at most as many as there are feasible candidates.
         metrics: What to measure; by default all that the evaluators give.
 
     Returns:
-        Rows of the front in its order. A metric that was predicted and confirmed has its columns side by
-        side: ``latency_ms/pixel3`` and ``confirmed:latency_ms/pixel3``; metrics that were only confirmed come
-        last.
+        Rows in the order of the front, with its columns and ``on_front``. A metric that was predicted and confirmed
+        has its columns side by side: ``latency_ms/pixel3`` and ``confirmed:latency_ms/pixel3``; metrics that were
+        only confirmed come after them, and last ``confirmed_front``: whether the row is on the front of the
+        confirmed values (of an objective that was not confirmed, its value in the search).
 
     Raises:
         UsageError: ``top`` below 1, or no evaluator.
@@ -52,14 +56,40 @@ def confirm(
     if not wanted:
         raise UsageError("confirm: no evaluator gives any metric. Give at least one, such as a device.")
     assign_metrics(givers, wanted)
-    front = result.front
-    if len(front):
-        front = front[within_reference(front, result.objectives, result.reference_point)]
-    chosen = front.iloc[spread(front, result.objectives, top)].reset_index(drop=True)
+    chosen = _best(result, top)
     if chosen.empty:
-        return chosen.assign(**{CONFIRMED + metric: pd.Series(dtype=float) for metric in wanted})
+        empty = chosen.assign(**{CONFIRMED + metric: pd.Series(dtype=float) for metric in wanted})
+        return empty.assign(**{ON_CONFIRMED_FRONT: pd.Series(dtype=bool)})
     measured = evaluate_all(givers, architectures(chosen, space), wanted)
-    return _side_by_side(chosen, measured.reset_index(drop=True))
+    found = _side_by_side(chosen, measured.reset_index(drop=True))
+    mask = pareto_front(confirmed_values(found, result.objectives), result.objectives, distinct=True)
+    return found.assign(**{ON_CONFIRMED_FRONT: mask})
+
+
+def confirmed_values(confirmed: pd.DataFrame, objectives: Sequence[Objective]) -> pd.DataFrame:
+    """Return the objectives' columns of a DataFrame of `confirm`: confirmed values where there are any."""
+    metrics = [goal.metric for goal in objectives]
+    return pd.DataFrame({m: confirmed[CONFIRMED + m if CONFIRMED + m in confirmed else m] for m in metrics})
+
+
+def _best(result: SearchResult, top: int) -> pd.DataFrame:
+    """Up to ``top`` feasible candidates, layer by layer of dominance; of the last layer a spread-out part."""
+    front, goals = result.front, result.objectives
+    trials = result.trials[result.trials["feasible"]]
+    rest = trials.sort_values("on_front", ascending=False, kind="stable").drop_duplicates("architecture_id")
+    if len(rest):
+        rest = rest[within_reference(rest, goals, result.reference_point)]
+    rest = rest.assign(knee=rest["architecture_id"].isin(front.loc[front["knee"], "architecture_id"]))
+    rest = rest[[*front.columns, "on_front"]]
+    chosen = [rest.iloc[:0]]
+    missing = top
+    while missing > 0 and len(rest):
+        mask = pareto_front(rest, goals, distinct=True)
+        layer, rest = rest[mask], rest[~mask]
+        chosen.append(layer.iloc[spread(layer, goals, missing)])
+        missing -= len(chosen[-1])
+    ascending = [not goal.maximize for goal in goals]
+    return pd.concat(chosen).sort_values([goal.metric for goal in goals], ascending=ascending, ignore_index=True)
 
 
 def check_top(top: int) -> None:
@@ -74,13 +104,14 @@ def architectures(frame: pd.DataFrame, space: SearchSpace) -> list[Architecture]
 
 
 def spread(front: pd.DataFrame, objectives: Sequence[Objective], top: int) -> list[int]:
-    """Return up to ``top`` row positions of a front, ascending: the knee, then always the row farthest
-    from those chosen, with objectives scaled to the front's range.
+    """Return up to ``top`` row positions of a front, ascending: the knee (of a front without one, the row that
+    `knee_index` finds), then always the row farthest from those chosen, with objectives scaled to the front's range.
     """
     if front.empty:
         return []
     points = scale_front(front, objectives)
-    chosen = [int(np.flatnonzero(front["knee"])[0])]
+    marked = np.flatnonzero(front["knee"])
+    chosen = [int(marked[0]) if len(marked) else knee_index(front, objectives)]
     distance = np.linalg.norm(points - points[chosen[0]], axis=1)
     while len(chosen) < min(top, len(front)):
         distance[chosen] = -1.0

@@ -29,6 +29,8 @@ PROPOSED_BY = "proposed_by"
 """System attribute of a trial: "rlm", or "random" and why."""
 _GENERATIONS = 2
 _RANDOM_SHARE = 0.3
+_BATCHES = 40
+"""A space with no more architectures than so many batches would look at is looked at as a whole."""
 _log = logging.getLogger("nasrlm.search")
 
 
@@ -50,6 +52,7 @@ class RLMSampler(BaseSampler):
     reading and exact counts are the features of Gaussian processes, one an objective and constraint, which take a
     fraction of a second to fit and know what they do not know. Candidates are bred from the front, known and predicted
     (mutation, crossover) and drawn at random; they stay in a pool, so that thousands are compared after a few batches.
+    Of a small space (at most 40 times `candidates`, and `pool`) every architecture is a candidate from the start.
     Networks whose output does not depend on their input, which some spaces hold, are never proposed.
     The batch with the largest expected gain of hypervolume is proposed (`nasrlm.search.acquisition`). Trials that run
     elsewhere count as finished with their predicted values.
@@ -112,6 +115,7 @@ class RLMSampler(BaseSampler):
         self.batch_size, self.startup_trials, self.candidates, self.pool = batch_size, startup_trials, candidates, pool
         self.pretrain_networks, self.pretrain_epochs = pretrain_networks, pretrain_epochs
         self._rng = np.random.default_rng(seed)
+        self._small = self.space.size() <= min(pool, _BATCHES * candidates)
         self._independent = RandomSampler(seed=int(self._rng.integers(2**31)))
         self._queue: list[Architecture] = []
         self._why = ""
@@ -190,8 +194,13 @@ class RLMSampler(BaseSampler):
         candidates: list[Architecture] = []
         belief = None
         count = self.candidates if self._pool else 4 * self.candidates
-        for _ in range(_GENERATIONS):
-            self._breed([*parents, *self._bred_from], taken, max(1, count // _GENERATIONS))
+        generations = 1 if self._small else _GENERATIONS
+        for _ in range(generations):
+            self._pool = {identity: a for identity, a in self._pool.items() if identity not in taken}
+            if not self._small:
+                self._breed([*parents, *self._bred_from], taken, max(1, count // generations))
+            elif not self._pool:
+                self._pool = {a.id: a for a in self.space.enumerate() if a.id not in taken}
             candidates = knowledge.useful(self._pool.values())
             if not candidates:
                 return self._random(taken), "random: every architecture has been tried"
@@ -207,7 +216,6 @@ class RLMSampler(BaseSampler):
 
     def _breed(self, parents: Sequence[Architecture], taken: set[str], count: int) -> None:
         """Adds new candidates to the pool: children of the parents, and random ones."""
-        self._pool = {identity: a for identity, a in self._pool.items() if identity not in taken}
         space, rng = self.space, self._rng
         added = 0
         for _ in range(4 * count):

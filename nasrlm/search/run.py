@@ -75,7 +75,7 @@ def search(
             or ``"grpc://HOST:PORT"``.
         folder: Where the sampler's state is kept; by default beside the storage's file.
         reference_point: Bounds the hypervolume, by metric; by default the worst feasible value and 10 % of the range.
-        confirm, confirm_top: Evaluators that measure the best of the front afterwards, and how many of it.
+        confirm, confirm_top: Evaluators that measure the best candidates afterwards, and how many.
         progress: Called with (trials done, trials in total), first before any work.
 
     Raises:

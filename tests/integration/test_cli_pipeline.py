@@ -256,7 +256,9 @@ def test_search_writes_its_folder_and_show_and_plot_read_it(place: Path, capsys:
     for name in ("front.png", "front.html", "history.png", "history.html"):
         assert (run / name).stat().st_size > 1000, name
     networks = {file.name for file in (run / "networks").iterdir()}
-    assert networks == {f"{i}.{s}" for i in front["architecture_id"] for s in ("onnx", "txt")}
+    confirmed = pd.read_csv(run / "confirmed.csv")
+    best = {*front["architecture_id"], *confirmed.loc[confirmed["confirmed_front"], "architecture_id"]}
+    assert networks == {f"{i}.{s}" for i in best for s in ("onnx", "txt")}
     first = get_space("tiny").architecture(front["arch"][0])
     assert first.id == front["architecture_id"][0]
     assert (run / "networks" / f"{first.id}.txt").read_text(encoding="utf-8") == to_text(first) + "\n"
@@ -264,7 +266,7 @@ def test_search_writes_its_folder_and_show_and_plot_read_it(place: Path, capsys:
 
     shown = json_of(capsys, "show", str(run), "--json")
     assert [row["architecture_id"] for row in shown["front"]] == front["architecture_id"].tolist()
-    assert len(shown["confirmed"]) == min(2, len(front))
+    assert len(shown["confirmed"]) == 2  # the front, and where it is shorter what comes next
     assert main(["plot", str(run), "--format", "svg", "-o", str(place / "plots")]) == 0
     assert {file.name for file in (place / "plots").iterdir()} == {"front.svg", "history.svg"}
 

@@ -283,7 +283,22 @@ def test_confirmation_measures_a_spread_with_the_knee(tiny, toy, toy_class):
 
 def test_confirmation_of_more_than_there_are_takes_all(tiny, toy):
     result = search(tiny, toy, OBJECTIVES, confirm=[toy], confirm_top=1000, **SMALL)
-    assert result.confirmed["architecture_id"].tolist() == result.front["architecture_id"].tolist()
+    feasible = result.trials[result.trials["feasible"]]
+    assert sorted(result.confirmed["architecture_id"]) == sorted(feasible["architecture_id"].unique())
+    on_front = result.confirmed[result.confirmed["on_front"]]
+    assert on_front["architecture_id"].tolist() == result.front["architecture_id"].tolist()
+    assert result.confirmed["confirmed_front"].equals(result.confirmed["on_front"])  # the same values again
+
+
+def test_confirmation_goes_on_behind_a_short_front(tiny, toy):
+    """Under noise the truly good are often just behind the front: the next layers are confirmed too, in their order."""
+    result = search(tiny, toy, OBJECTIVES, **SMALL)
+    front = len(result.front)
+    confirmed = confirm(result, toy, tiny, top=front + 2)
+    assert len(confirmed) == front + 2 and confirmed["on_front"].sum() == front
+    behind = result.trials[result.trials["feasible"] & ~result.trials["on_front"]].drop_duplicates("architecture_id")
+    second = set(behind.loc[pareto_front(behind, result.objectives), "architecture_id"])
+    assert set(confirmed.loc[~confirmed["on_front"], "architecture_id"]) <= second
     with pytest.raises(UsageError, match="top is 0"):
         confirm(result, toy, tiny, top=0)
 
