@@ -57,13 +57,15 @@ def _row(row: dict[Any, Any], metrics: list[str], names: dict[str, str]) -> dict
 
 
 def _confirmed(frame: Any, objectives: list[str]) -> None:
-    measured = [c for c in frame.columns if str(c).startswith("confirmed:") and "@" not in str(c)]
+    from nasrlm.search.confirmation import CONFIRMED, ON_CONFIRMED_FRONT
+
+    measured = [c for c in frame.columns if str(c).startswith(CONFIRMED) and "@" not in str(c)]
     rows = [
         {
             "architecture": row["architecture_id"],
             **{metric: float(row[metric]) for metric in objectives},
-            **{str(column).replace("confirmed:", "confirmed\n"): float(row[column]) for column in measured},
-            "": "front" if row.get("confirmed_front") else "",
+            **{str(column).replace(CONFIRMED, "confirmed\n"): float(row[column]) for column in measured},
+            "": "front" if row.get(ON_CONFIRMED_FRONT) else "",
         }
         for row in frame.to_dict("records")
     ]

@@ -81,6 +81,7 @@ def run_search(experiment: SearchExperiment, prepared: Prepared, progress: Progr
     try:
         result = _search(experiment, prepared, folder.path, progress)
         write_front(result, folder.path)
+        write_networks(result, prepared.space, folder.path)  # before confirming, which may take long or be stopped
         result = _confirm(experiment, prepared, result, folder, progress)
         write_networks(result, prepared.space, folder.path)
         draw(result, folder.path, experiment.outputs.plots)

@@ -9,6 +9,7 @@ import pandas as pd
 
 from nasrlm.experiment.files import write_atomic, write_csv, write_text
 from nasrlm.search import SearchResult
+from nasrlm.search.confirmation import ON_CONFIRMED_FRONT
 from nasrlm.spaces import SearchSpace
 
 TRIALS, FRONT, CONFIRMED, NETWORKS = "trials.csv", "front.csv", "confirmed.csv", "networks"
@@ -44,8 +45,9 @@ def write_networks(result: SearchResult, space: SearchSpace, folder: Path) -> No
 
     folder = folder / NETWORKS
     best = result.front[["architecture_id", "arch"]]
-    if result.confirmed is not None and "confirmed_front" in result.confirmed:
-        best = pd.concat([best, result.confirmed.loc[result.confirmed["confirmed_front"].astype(bool), best.columns]])
+    confirmed = result.confirmed
+    if confirmed is not None and ON_CONFIRMED_FRONT in confirmed:
+        best = pd.concat([best, confirmed.loc[confirmed[ON_CONFIRMED_FRONT].astype(bool), best.columns]])
     names = set()
     for identity, arch in best.drop_duplicates().itertuples(index=False):
         architecture = space.architecture(str(arch))

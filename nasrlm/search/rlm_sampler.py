@@ -115,7 +115,6 @@ class RLMSampler(BaseSampler):
         self.batch_size, self.startup_trials, self.candidates, self.pool = batch_size, startup_trials, candidates, pool
         self.pretrain_networks, self.pretrain_epochs = pretrain_networks, pretrain_epochs
         self._rng = np.random.default_rng(seed)
-        self._small = self.space.size() <= min(pool, _BATCHES * candidates)
         self._independent = RandomSampler(seed=int(self._rng.integers(2**31)))
         self._queue: list[Architecture] = []
         self._why = ""
@@ -136,7 +135,7 @@ class RLMSampler(BaseSampler):
         """The parameters of the next architecture in the queue, which is filled when it is empty."""
         trials = [t for t in study.get_trials(deepcopy=False) if t.number != trial.number]
         if self._queue and self._taken(trials, self._queue[0]):
-            self._queue = []  # another worker was faster; what it found is worth a look
+            self._drop_queue()  # another worker was faster; what it found is worth a look
         if not self._queue:
             self._queue, self._why = self._propose(trials, study)
         study._storage.set_trial_system_attr(trial._trial_id, PROPOSED_BY, self._why)
@@ -152,11 +151,16 @@ class RLMSampler(BaseSampler):
         """Other draws from here on, as a second worker needs them."""
         self._rng = np.random.default_rng()
         self._independent.reseed_rng()
-        self._queue = []
+        self._drop_queue()
 
     def __getstate__(self) -> dict[str, Any]:
         """What is computed again is not saved."""
         return {**self.__dict__, "_knowledge": None, "_architectures": {}}
+
+    def _drop_queue(self) -> None:
+        """What is not proposed after all stays a candidate."""
+        self._pool.update({a.id: a for a in self._queue})
+        self._queue = []
 
     # -- proposals ---------------------------------------------------------------------------------------------------
 
@@ -194,13 +198,13 @@ class RLMSampler(BaseSampler):
         candidates: list[Architecture] = []
         belief = None
         count = self.candidates if self._pool else 4 * self.candidates
-        generations = 1 if self._small else _GENERATIONS
-        for _ in range(generations):
-            self._pool = {identity: a for identity, a in self._pool.items() if identity not in taken}
-            if not self._small:
-                self._breed([*parents, *self._bred_from], taken, max(1, count // generations))
-            elif not self._pool:
-                self._pool = {a.id: a for a in self.space.enumerate() if a.id not in taken}
+        small = self.space.size() <= min(self.pool, _BATCHES * self.candidates)
+        if small and not self._pool:
+            self._pool = {a.id: a for a in self.space.enumerate()}
+        self._pool = {identity: a for identity, a in self._pool.items() if identity not in taken}
+        for _ in range(1 if small else _GENERATIONS):
+            if not small:
+                self._breed([*parents, *self._bred_from], taken, max(1, count // _GENERATIONS))
             candidates = knowledge.useful(self._pool.values())
             if not candidates:
                 return self._random(taken), "random: every architecture has been tried"

@@ -271,6 +271,18 @@ def test_search_writes_its_folder_and_show_and_plot_read_it(place: Path, capsys:
     assert {file.name for file in (place / "plots").iterdir()} == {"front.svg", "history.svg"}
 
 
+def test_a_search_that_is_stopped_while_confirming_has_its_networks(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*args: object, **kwargs: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("nasrlm.experiment.run_search.confirm", stop)
+    assert main(["search", str(place / "search.yaml"), "--set", f"outputs.folder={tmp_path / 'run'}"]) != 0
+    front = pd.read_csv(tmp_path / "run" / "front.csv")
+    assert all((tmp_path / "run" / "networks" / f"{i}.onnx").is_file() for i in front["architecture_id"])
+
+
 def test_benchmark(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     summary = json_of(capsys, "benchmark", str(place / "benchmark.yaml"), "--json")
     measured = {row["measure"] for row in summary["results"]}

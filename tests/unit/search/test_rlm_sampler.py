@@ -273,3 +273,21 @@ def test_what_a_checkpoint_predicts_of_the_objectives_is_a_feature(tmp_path: Pat
     assert found["told"].shape == (5, 2)  # as it is, and its logarithm
     made = study(sampler(checkpoint=str(tmp_path / "mine"), startup_trials=5, candidates=30), 8)
     assert made.trials[7].system_attrs[PROPOSED_BY] == "rlm"
+
+
+def test_every_architecture_of_a_small_space_is_a_candidate() -> None:
+    small = get_space("tiny")
+    made = optuna.create_study(sampler=RLMSampler(small, checkpoint="none", candidates=4, startup_trials=4, seed=0))
+    made.optimize(lambda trial: costs(small.suggest(trial)).macs, n_trials=small.size() + 2)
+    found = [small.architecture(t.params).id for t in made.trials[: small.size()]]
+    assert len(set(found)) == small.size()
+
+
+def test_what_a_dropped_queue_held_stays_a_candidate() -> None:
+    """Of a small space nothing is looked at twice, so what another worker's haste pushes aside must not be lost."""
+    chosen = sampler(candidates=400)
+    study(chosen, 11)  # the first of a batch has run
+    waiting = {a.id for a in chosen._queue}
+    assert waiting and not waiting & set(chosen._pool)
+    chosen.reseed_rng()
+    assert not chosen._queue and waiting <= set(chosen._pool)
