@@ -46,7 +46,7 @@ def report(done: SearchRun, as_json: bool) -> None:
     out(f"hypervolume {result.hypervolume:.6g} (reference point: {point})")
     if result.confirmed is not None and len(result.confirmed):
         _confirmed(result.confirmed, objectives)
-        out(f"hypervolume of the confirmed values {done.confirmed_hypervolume():.6g}")
+        out(f"hypervolume of the confirmed values {done.confirmed_hypervolume():.6g} (* on their front)")
     say(f"run folder: {done.folder}")
 
 
@@ -62,10 +62,9 @@ def _confirmed(frame: Any, objectives: list[str]) -> None:
     measured = [c for c in frame.columns if str(c).startswith(CONFIRMED) and "@" not in str(c)]
     rows = [
         {
-            "architecture": row["architecture_id"],
+            "architecture": row["architecture_id"] + (" *" if row.get(ON_CONFIRMED_FRONT) else ""),
             **{metric: float(row[metric]) for metric in objectives},
             **{str(column).replace(CONFIRMED, "confirmed\n"): float(row[column]) for column in measured},
-            "": "front" if row.get(ON_CONFIRMED_FRONT) else "",
         }
         for row in frame.to_dict("records")
     ]
