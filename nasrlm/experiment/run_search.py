@@ -63,7 +63,7 @@ class SearchRun:
         result = self.result
         if result.confirmed is None or result.confirmed.empty:
             return None
-        values = confirmed_values(result.confirmed, result.objectives)
+        values = confirmed_values(result.confirmed, result.objectives, result.constraints)
         return hypervolume(values, result.objectives, result.reference_point)
 
 

@@ -85,7 +85,8 @@ def pareto_data(result: Result) -> pd.DataFrame:
         One row a point, those on top last: kind ("infeasible", "dominated", "front", "confirmed"), number,
         architecture_id, arch, one column an objective, ``metric:low`` and ``metric:high`` (outermost
         predicted quantiles, NaN without), knee. A candidate seen in several trials is one point. Confirmed
-        points lie at the measured values where an objective was measured, else at the predicted ones.
+        points lie at the measured values where an objective was measured, else at the predicted ones; one whose
+        measurement failed is no confirmed point.
     """
     trials = result.trials[result.trials["state"] == "complete"].drop_duplicates("architecture_id")
     front = result.front
@@ -162,9 +163,9 @@ def _at_measured_values(confirmed: pd.DataFrame, objectives: Sequence[Goal]) -> 
         measured = CONFIRMED + objective.metric
         if measured in confirmed:
             # Its quantiles belong to the prediction, not to what was measured.
-            rows[objective.metric] = confirmed[measured].fillna(confirmed[objective.metric])
+            rows[objective.metric] = confirmed[measured]
             rows = rows.drop(columns=_quantile_columns(rows, objective.metric))
-    return rows
+    return rows.dropna(subset=[goal.metric for goal in objectives])
 
 
 def _beyond(data: pd.DataFrame, directions: Mapping[str, str], point: Sequence[float]) -> pd.Series:

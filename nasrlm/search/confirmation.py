@@ -11,7 +11,7 @@ from nasrlm.errors import UsageError
 from nasrlm.evaluators import Evaluator, assign_metrics, evaluate_all
 from nasrlm.search.evaluate import as_evaluators
 from nasrlm.search.front import knee_index, pareto_front, scale_front, within_reference
-from nasrlm.search.objective import Objective
+from nasrlm.search.objective import Constraint, Objective
 from nasrlm.search.result import SearchResult
 from nasrlm.spaces import Architecture, SearchSpace
 
@@ -44,7 +44,8 @@ def confirm(
         Rows in the order of the front, with its columns and ``on_front``. A metric that was predicted and confirmed
         has its columns side by side: ``latency_ms/pixel3`` and ``confirmed:latency_ms/pixel3``; metrics that were
         only confirmed come after them, and last ``confirmed_front``: whether the row is on the front of the
-        confirmed values (of an objective that was not confirmed, its value in the search).
+        confirmed values (of an objective that was not confirmed, its value in the search). A network whose
+        confirmation failed, or whose confirmed values break a limit, is not.
 
     Raises:
         UsageError: ``top`` below 1, or no evaluator.
@@ -62,14 +63,26 @@ def confirm(
         return empty.assign(**{ON_CONFIRMED_FRONT: pd.Series(dtype=bool)})
     measured = evaluate_all(givers, architectures(chosen, space), wanted)
     found = _side_by_side(chosen, measured.reset_index(drop=True))
-    mask = pareto_front(confirmed_values(found, result.objectives), result.objectives, distinct=True)
+    values = confirmed_values(found, result.objectives, result.constraints)
+    mask = pareto_front(values, result.objectives, distinct=True)
     return found.assign(**{ON_CONFIRMED_FRONT: mask})
 
 
-def confirmed_values(confirmed: pd.DataFrame, objectives: Sequence[Objective]) -> pd.DataFrame:
-    """Return the objectives' columns of a DataFrame of `confirm`: confirmed values where there are any."""
-    metrics = [goal.metric for goal in objectives]
-    return pd.DataFrame({m: confirmed[CONFIRMED + m if CONFIRMED + m in confirmed else m] for m in metrics})
+def confirmed_values(
+    confirmed: pd.DataFrame, objectives: Sequence[Objective], constraints: Sequence[Constraint] = ()
+) -> pd.DataFrame:
+    """Return the objectives' columns of a DataFrame of `confirm`: of metrics that were confirmed the confirmed values.
+
+    NaN throughout a row whose values break a constraint.
+    """
+
+    def of(metric: str) -> pd.Series:
+        return confirmed[CONFIRMED + metric if CONFIRMED + metric in confirmed else metric]
+
+    values = pd.DataFrame({goal.metric: of(goal.metric) for goal in objectives})
+    for limit in constraints:
+        values = values.where(pd.Series(limit.holds(of(limit.metric)), index=values.index), axis=0)
+    return values
 
 
 def _best(result: SearchResult, top: int) -> pd.DataFrame:

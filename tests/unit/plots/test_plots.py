@@ -98,6 +98,13 @@ def test_confirmed_points_lie_where_they_were_measured(confirmed):
     assert rows.loc["e", ACCURACY] == 92.0
 
 
+def test_a_network_whose_confirmation_failed_is_no_confirmed_point(confirmed):
+    rows = confirmed.confirmed.copy()
+    rows.loc[rows.index[0], f"confirmed:{LATENCY}"] = np.nan
+    failed = dataclasses.replace(confirmed, confirmed=rows)
+    assert pareto_data(failed).query("kind == 'confirmed'")[LATENCY].tolist() == [3.5]
+
+
 def test_confirmation_in_another_metric_rings_the_predicted_points(result):
     rows = result.front.iloc[:1].assign(**{"confirmed:latency_ms/here": 1.0})
     rung = dataclasses.replace(result, confirmed=rows)

@@ -10,6 +10,7 @@ import pytest
 
 from nasrlm.errors import MetricError, RunError, RunFolderError, UsageError
 from nasrlm.search import SAMPLERS, SearchInterrupted, confirm, make_result, pareto_front, search
+from nasrlm.search.confirmation import confirmed_values
 
 OBJECTIVES = ["accuracy/toy:max", "latency_ms/toy:min"]
 SMALL = {"n_trials": 40, "batch_size": 10, "sampler_options": {"population_size": 10}}
@@ -301,6 +302,24 @@ def test_confirmation_goes_on_behind_a_short_front(tiny, toy):
     assert set(confirmed.loc[~confirmed["on_front"], "architecture_id"]) <= second
     with pytest.raises(UsageError, match="top is 0"):
         confirm(result, toy, tiny, top=0)
+
+
+def test_the_confirmed_front_keeps_to_the_limits_and_leaves_out_what_failed(tiny, toy, toy_class):
+    class Clock(toy_class):
+        name, metrics = "clock", ("latency_ms/toy",)
+
+        def values(self, architecture):
+            return {"latency_ms/toy": slower.get(architecture.id, super().values(architecture)["latency_ms/toy"])}
+
+    slower: dict[str, float] = {}
+    result = search(tiny, toy, OBJECTIVES, ["latency_ms/toy<=1000"], **SMALL)
+    as_found = confirm(result, Clock(), tiny, top=len(result.front))
+    assert as_found["confirmed_front"].all() and len(as_found) > 2
+    slower.update({as_found["architecture_id"].iloc[0]: 1001.0, as_found["architecture_id"].iloc[1]: float("nan")})
+    confirmed = confirm(result, Clock(), tiny, top=len(result.front))
+    assert confirmed["confirmed_front"].tolist() == [False, False, *[True] * (len(confirmed) - 2)]
+    values = confirmed_values(confirmed, result.objectives, result.constraints)
+    assert values.isna().all(axis=1).tolist()[:1] == [True] and values.iloc[2:].notna().all(axis=None)
 
 
 def test_confirmation_of_an_empty_front_is_empty(tiny, toy):
