@@ -18,10 +18,13 @@ class Measurement:
         minimum_ms, lower_quartile_ms, median_ms, upper_quartile_ms: over the repeats.
         repeats: timed runs.
         threads: processor threads the network could use (1 where the notion has no meaning).
-        stable: whether the quartiles lie close enough together to trust the median.
+        stable: whether the quartiles lie close enough together, and the processor ran at full speed, to trust the
+            median.
         thread_ms: median processor time that the calling thread spent in a run; NaN where it is not known, or says
             nothing (a graphics processor, another machine).
         energy_mj: millijoule a run, as the processor counts them; NaN where nothing is counted.
+        slowdown: how many times longer a fixed calculation took beside it than at this processor's full speed; 1 where
+            it is not known.
     """
 
     minimum_ms: float
@@ -33,6 +36,7 @@ class Measurement:
     stable: bool
     thread_ms: float = math.nan
     energy_mj: float = math.nan
+    slowdown: float = 1.0
 
     @property
     def spread(self) -> float:

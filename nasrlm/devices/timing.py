@@ -11,23 +11,29 @@ import numpy as np
 
 from nasrlm.devices.energy import EnergyCounter
 from nasrlm.devices.measurement import Measurement, summarise
+from nasrlm.devices.pace import PACE, SLOWED, Pace
 from nasrlm.devices.settings import Settings
 
 FEWEST = 5  # repeats, however slow the network is: quartiles need some
 _SLACK, _SLACK_MS = 0.02, 0.02  # what two clocks, read one after the other, may differ by
+_WAIT = 0.5  # seconds at most for the processor to come back to full speed, before each series
 
 
-def timed(run: Callable[[], object], settings: Settings, *, on_processor: bool = True) -> Measurement:
+def timed(
+    run: Callable[[], object], settings: Settings, *, on_processor: bool = True, pace: Pace = PACE
+) -> Measurement:
     """Times a function that runs a network once.
 
     After a warm-up, runs are timed one by one. A series whose quartiles lie too far apart (other programs were
-    running) is measured again, and the steadiest series counts; the minimum is that of all series, because
-    nothing makes a run faster than it is. See `series` for runs that were interrupted.
+    running) is measured again, and so is one beside which the processor was slower than it can be (see `pace`);
+    the steadiest series at full speed counts. The minimum is that of all series, because nothing makes a run faster
+    than it is. See `series` for runs that were interrupted.
 
     Args:
         run: runs the network once and returns when it is done.
         settings: see Settings.
         on_processor: whether the calling thread does the work; it only waits for a graphics processor.
+        pace: tells how fast the processor is.
 
     Example:
         >>> timed(lambda: sum(range(1000)), Settings("mine", repeats=5, tries=1)).repeats
@@ -35,11 +41,23 @@ def timed(run: Callable[[], object], settings: Settings, *, on_processor: bool =
     """
     for _ in range(max(1, settings.warm_up)):  # the first run also shows that the model runs at all
         run()
-    return steadiest(lambda: series(run, settings, on_processor=on_processor), settings.tries)
+    if not on_processor:
+        return steadiest(lambda: series(run, settings, on_processor=False), settings.tries)
+
+    def at_pace() -> Measurement:
+        before = pace.settled(min(_WAIT, settings.seconds))
+        measured = series(run, settings)
+        slowdown = max(before, pace.slowdown())
+        return replace(measured, slowdown=slowdown, stable=measured.stable and slowdown <= SLOWED)
+
+    return steadiest(at_pace, settings.tries)
 
 
 def steadiest(measure: Callable[[], Measurement], tries: int) -> Measurement:
-    """The steadiest of at most `tries` measurements, the first stable one at best, with the minimum of all."""
+    """The steadiest of at most `tries` measurements, the first stable one at best, with the minimum of all.
+
+    Those beside which the processor was slowed come last, the slowest at the end.
+    """
     best = measure()
     minimum = best.minimum_ms
     for _ in range(tries - 1):
@@ -47,7 +65,7 @@ def steadiest(measure: Callable[[], Measurement], tries: int) -> Measurement:
             break
         again = measure()
         minimum = min(minimum, again.minimum_ms)
-        best = min(best, again, key=lambda measured: measured.spread)
+        best = min(best, again, key=lambda measured: (max(measured.slowdown, SLOWED), measured.spread))
     return replace(best, minimum_ms=minimum)
 
 

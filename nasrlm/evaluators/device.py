@@ -37,7 +37,8 @@ class DeviceEvaluator:
     Attributes:
         measurements: what was measured, by architecture id.
         failures: why an architecture has no value, by its id.
-        unstable: ids of the architectures whose times spread too far, also after the device's last try.
+        unstable: ids of the architectures whose times spread too far, or beside which the processor was slowed, also
+            after the device's last try.
 
     Raises:
         UnknownNameError: no such device.
@@ -113,9 +114,9 @@ class DeviceEvaluator:
             return
         self._warned = True
         _log.warning(
-            "device %s: the machine it measures on is too noisy: the times of %d of %d networks spread too far "
-            "after every try. End other programs, use fewer workers, fix the clock rate, or raise `repeats` and "
-            "`tries`; `statistic: minimum` suffers least.",
+            "device %s: the machine it measures on is too noisy: the times of %d of %d networks spread too far, or the "
+            "processor was slowed, after every try. End other programs, use fewer workers, fix the clock rate, or "
+            "raise `repeats` and `tries`; `statistic: minimum` suffers least.",
             self.device.name,
             unstable,
             measured,

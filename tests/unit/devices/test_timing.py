@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Callable
@@ -11,6 +12,7 @@ import pytest
 
 from nasrlm.devices import Measurement
 from nasrlm.devices.energy import EnergyCounter
+from nasrlm.devices.pace import Pace
 from nasrlm.devices.settings import Settings
 from nasrlm.devices.timing import series, steadiest, timed, uninterrupted
 from nasrlm.errors import ConfigError
@@ -35,6 +37,41 @@ def test_the_first_stable_series_counts_with_the_minimum_of_all() -> None:
 def test_without_a_stable_one_the_steadiest_counts_and_says_so() -> None:
     found = steadiest(measurements((0.9, 0.5), (0.8, 0.3), (0.7, 0.4), (0.1, 0.01)), tries=3)
     assert not found.stable and found.spread == pytest.approx(0.3) and found.minimum_ms == 0.7
+
+
+def test_a_series_beside_which_the_processor_was_slow_is_measured_again() -> None:
+    looks = iter([1.0] * 20 + [1.0, 1.5, 1.0, 1.0])  # at first; then before and after each of two series
+    pace = Pace(lambda: next(looks))
+    found = timed(lambda: None, Settings("mine", repeats=5, tries=3, max_spread=1e9), pace=pace)
+    assert found.stable and found.slowdown == 1.0 and next(looks, None) is None
+
+
+def test_a_processor_that_stays_slow_makes_the_measurement_unstable() -> None:
+    looks = iter([1.0] * 20)
+    settings = Settings("mine", repeats=5, tries=2, max_spread=1e9, seconds=0.05)
+    found = timed(lambda: None, settings, pace=Pace(lambda: next(looks, 1.5)))
+    assert not found.stable and found.slowdown == 1.5
+
+
+def test_of_slowed_series_the_least_slowed_counts_however_steady() -> None:
+    slowed = [Measurement(0.7, 1.0, 1.0, 1.01, 5, 1, False, slowdown=1.5), Measurement(0.9, 1, 1, 1.3, 5, 1, False)]
+    assert steadiest(lambda: slowed.pop(0), tries=2).slowdown == 1.0
+
+
+def test_the_pace_waits_for_full_speed_and_learns_a_faster_one() -> None:
+    looks = iter([2.0] * 20 + [3.0, 3.0, 2.1, 1.0, 2.0])
+    pace = Pace(lambda: next(looks))
+    assert pace.settled(60.0) == 1.05  # the third look
+    assert pace.slowdown() == 1.0 and pace.slowdown() == 2.0
+
+
+def test_waits_in_vain_end() -> None:
+    looks = itertools.chain([1.0] * 20, itertools.repeat(1.5))
+    pace = Pace(lambda: next(looks))
+    assert [pace.settled(0.001) for _ in range(3)] == [1.5] * 3
+    start = time.perf_counter()
+    assert pace.settled(3600.0) == 1.5  # it does not wait that hour
+    assert time.perf_counter() - start < 60.0
 
 
 def busy() -> None:
