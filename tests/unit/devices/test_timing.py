@@ -14,7 +14,7 @@ from nasrlm.devices import Measurement
 from nasrlm.devices.energy import EnergyCounter
 from nasrlm.devices.pace import Pace
 from nasrlm.devices.settings import Settings
-from nasrlm.devices.timing import series, steadiest, timed, uninterrupted
+from nasrlm.devices.timing import Run, series, steadiest, timed, undisturbed
 from nasrlm.errors import ConfigError
 
 
@@ -39,18 +39,28 @@ def test_without_a_stable_one_the_steadiest_counts_and_says_so() -> None:
     assert not found.stable and found.spread == pytest.approx(0.3) and found.minimum_ms == 0.7
 
 
-def test_a_series_beside_which_the_processor_was_slow_is_measured_again() -> None:
-    looks = iter([1.0] * 20 + [1.0, 1.5, 1.0, 1.0])  # at first; then before and after each of two series
-    pace = Pace(lambda: next(looks))
-    found = timed(lambda: None, Settings("mine", repeats=5, tries=3, max_spread=1e9), pace=pace)
-    assert found.stable and found.slowdown == 1.0 and next(looks, None) is None
+def paced(*looks: float, clock: Callable[[], float] = time.monotonic) -> Pace:
+    """A pace of these looks, the last one for ever, after first ones at full speed."""
+    left = itertools.chain([1.0] * 30, looks[:-1], itertools.repeat(looks[-1]))
+    return Pace(lambda: next(left), clock)
+
+
+STEADY = Pace(lambda: 1.0)
+
+
+def test_runs_beside_which_the_processor_was_slow_do_not_count() -> None:
+    calls = itertools.count(1)
+    settings = Settings("mine", threads=2, repeats=5, seconds=30.0)  # a stretch of 20 ms is two runs
+    found = series(lambda: time.sleep(0.012 * next(calls)), settings, pace=paced(1.0, 1.5, 1.5, 1.0))
+    # The first three stretches were slowed before or after them: runs 1 to 4.
+    assert found.slowdown == 1.0 and found.repeats == 5 and found.minimum_ms >= 12 * 5
 
 
 def test_a_processor_that_stays_slow_makes_the_measurement_unstable() -> None:
-    looks = iter([1.0] * 20)
-    settings = Settings("mine", repeats=5, tries=2, max_spread=1e9, seconds=0.05)
-    found = timed(lambda: None, settings, pace=Pace(lambda: next(looks, 1.5)))
+    settings = Settings("mine", threads=2, repeats=5, tries=2, max_spread=1e9, seconds=0.05)
+    found = timed(lambda: None, settings, pace=paced(1.5))
     assert not found.stable and found.slowdown == 1.5
+    assert timed(lambda: None, settings, pace=STEADY).stable
 
 
 def test_of_slowed_series_the_least_slowed_counts_however_steady() -> None:
@@ -58,20 +68,13 @@ def test_of_slowed_series_the_least_slowed_counts_however_steady() -> None:
     assert steadiest(lambda: slowed.pop(0), tries=2).slowdown == 1.0
 
 
-def test_the_pace_waits_for_full_speed_and_learns_a_faster_one() -> None:
-    looks = iter([2.0] * 20 + [3.0, 3.0, 2.1, 1.0, 2.0])
-    pace = Pace(lambda: next(looks))
-    assert pace.settled(60.0) == 1.05  # the third look
-    assert pace.slowdown() == 1.0 and pace.slowdown() == 2.0
-
-
-def test_waits_in_vain_end() -> None:
-    looks = itertools.chain([1.0] * 20, itertools.repeat(1.5))
-    pace = Pace(lambda: next(looks))
-    assert [pace.settled(0.001) for _ in range(3)] == [1.5] * 3
-    start = time.perf_counter()
-    assert pace.settled(3600.0) == 1.5  # it does not wait that hour
-    assert time.perf_counter() - start < 60.0
+def test_full_speed_is_what_the_processor_does_now_and_then() -> None:
+    pace = paced(0.5, 1.0)  # one burst of the clock rate counts for nothing
+    assert pace.slowdown() == 0.5 and pace.slowdown() == 1.0
+    seconds = itertools.count()
+    slower = paced(2.0, clock=lambda: float(next(seconds)))
+    assert slower.slowdown() == 2.0
+    assert min(slower.slowdown() for _ in range(3000)) == 1.0  # a processor that stays slow is slow
 
 
 def busy() -> None:
@@ -89,10 +92,10 @@ def test_runs_that_wait_do_not_count() -> None:
             time.sleep(0.05)  # as if the processor had gone to another program
 
     settings = Settings("mine", repeats=6, seconds=30.0)
-    alone = series(run, settings)
+    alone = series(run, settings, pace=STEADY)
     assert alone.repeats == 6 and alone.upper_quartile_ms < 50
     assert alone.thread_ms <= alone.median_ms * 1.1 + 0.1
-    several = series(run, Settings("mine", repeats=6, threads=2))
+    several = series(run, Settings("mine", repeats=6, threads=2), pace=STEADY)
     assert several.repeats == 6 and several.upper_quartile_ms > 50  # several threads wait for each other all the time
 
 
@@ -102,15 +105,17 @@ def test_a_run_that_only_waits_is_measured_all_the_same() -> None:
     assert math.isnan(series(busy, Settings("gpu", repeats=5), on_processor=False).thread_ms)
 
 
-def test_uninterrupted_needs_five() -> None:
-    few = [(1.0, 1.0)] * 4 + [(9.0, 1.0)]
-    assert uninterrupted(few) == few
-    assert uninterrupted([*few, (2.0, 2.0)]) == [(1.0, 1.0)] * 4 + [(2.0, 2.0)]
+def test_undisturbed_runs_are_at_least_five() -> None:
+    one, interrupted = Run(1.0, 1.0), Run(9.0, 1.0)
+    few = [one] * 4 + [interrupted]
+    assert undisturbed(few) == few
+    assert undisturbed([*few, one, Run(1.0, 1.0, slowdown=1.5)]) == [one] * 5
+    assert undisturbed([*few, Run(1.0, 1.0, slowdown=1.5)], alone=False) == few
 
 
 def test_warm_up_and_tries() -> None:
     calls: list[int] = []
-    timed(lambda: calls.append(0), Settings("mine", threads=2, warm_up=7, repeats=5, tries=1))
+    timed(lambda: calls.append(0), Settings("mine", threads=2, warm_up=7, repeats=5, tries=1), pace=STEADY)
     assert len(calls) == 7 + 5
 
 
@@ -158,4 +163,4 @@ def test_energy_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def run() -> None:
         (package / "energy_uj").write_text(str(2000 * next(used)))  # every run takes 2 mJ
 
-    assert series(run, Settings("mine", threads=2, repeats=8)).energy_mj == pytest.approx(2.0)
+    assert series(run, Settings("mine", threads=2, repeats=8), pace=STEADY).energy_mj == pytest.approx(2.0)
