@@ -83,7 +83,7 @@ def series(
     slowdown = pace.slowdown() if on_processor else 1.0
     while counted < settings.repeats and (len(runs) < FEWEST or now() < end):
         stretch = [_timed_once(run)]
-        until = now() + _STRETCH
+        until = min(now() + _STRETCH, end)
         while counted + len(stretch) < settings.repeats and now() < until:
             stretch.append(_timed_once(run))
         earlier, slowdown = slowdown, pace.slowdown() if on_processor else 1.0

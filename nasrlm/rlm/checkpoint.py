@@ -44,7 +44,7 @@ def number_tokens(config: RLMConfig) -> NumberTokens:
 def build_network(config: RLMConfig, tokenizer: TextTokenizer) -> RLMNetwork:
     """A network with first weights."""
     numbers = number_tokens(config)
-    return RLMNetwork(config, tokenizer.vocabulary, numbers.vocabulary, numbers.length)
+    return RLMNetwork(config, tokenizer.vocabulary, numbers.vocabulary, numbers.length, tokenizer.compounds())
 
 
 def write_checkpoint(folder: str | Path, parts: Parts, dtype: str = "float32") -> None:

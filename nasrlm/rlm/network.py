@@ -20,10 +20,11 @@ Sources: Vaswani et al. 2017 (encoder-decoder); Xiong et al. 2020 (pre-norm); Su
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -164,11 +165,28 @@ class RLMNetwork(nn.Module):
         text_vocabulary: number of text ids, padding (0) included.
         number_vocabulary: V.
         number_length: number tokens of one number.
+        compounds: text ids that stand for several words, with the ids of these words. What is read at such an id is the
+            sum of the words' vectors and its own, which starts at zero: a rare line is read as its words.
     """
 
-    def __init__(self, config: RLMConfig, text_vocabulary: int, number_vocabulary: int, number_length: int) -> None:
+    def __init__(
+        self,
+        config: RLMConfig,
+        text_vocabulary: int,
+        number_vocabulary: int,
+        number_length: int,
+        compounds: Mapping[int, Sequence[int]] | None = None,
+    ) -> None:
         super().__init__()
         self.config = config
+        self.parts: Tensor
+        self.starts: Tensor
+        parts = [[i, *(compounds or {}).get(i, ())] for i in range(text_vocabulary)] if compounds else []
+        starts = np.cumsum([0, *map(len, parts)])[: len(parts)]
+        self.register_buffer(
+            "parts", torch.tensor([p for row in parts for p in row], dtype=torch.long), persistent=False
+        )
+        self.register_buffer("starts", torch.tensor(starts, dtype=torch.long), persistent=False)
         self.slots = number_length + 1
         self.text = nn.Embedding(text_vocabulary, config.width)
         self.number = nn.Embedding(number_vocabulary, config.width)
@@ -180,6 +198,9 @@ class RLMNetwork(nn.Module):
         self.decoder_norm = nn.LayerNorm(config.width, bias=False)
         self.head = nn.Linear(config.width, number_vocabulary)
         self._initialise(torch.Generator().manual_seed(config.seed))
+        if compounds:
+            with torch.no_grad():
+                self.text.weight[list(compounds)] = 0.0
 
     def encode(self, ids: Tensor, lengths: Tensor, rng: torch.Generator | None = None) -> Memory:
         """Reads texts.
@@ -195,13 +216,18 @@ class RLMNetwork(nn.Module):
 
     def read(self, ids: Tensor, lengths: Tensor, rng: torch.Generator | None = None) -> tuple[Tensor, Tensor | None]:
         """What the encoder makes of texts, (B, L, D), and the mask of padding; arguments as for `encode`."""
-        x = self.text(ids)
+        x = F.embedding(ids, self._text_vectors())
         drop = Drop(self.config.dropout, rng)
         mask = padding_mask(lengths, ids.shape[1], x)
         rotary = rotary_table(ids.shape[1], 0, self.config.width // self.config.heads, x)
         for layer in self.encoder:
             x = layer(x, rotary, mask, drop)
         return self.encoder_norm(x), mask
+
+    def _text_vectors(self) -> Tensor:
+        if not len(self.starts):
+            return self.text.weight
+        return F.embedding_bag(self.parts, self.text.weight, self.starts, mode="sum")
 
     def decode(
         self,

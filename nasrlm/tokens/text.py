@@ -1,8 +1,9 @@
-"""Text tokenizer: SentencePiece (unigram) over the words of canonical text.
+"""Text tokenizer: SentencePiece (unigram) over the lines of canonical text.
 
-A text is lines of words; a word is an operator, an attribute or a reference. Newlines are redundant (every line
-starts with an operator), so all white space counts as one space. Pieces never cross words, so a text is encoded word
-by word from a table, and the tokenizer only runs on words it has not met before.
+A text is lines of words; a word is an operator, an attribute or a reference, and a line is an operation. A piece is a
+line, some words of one, or a part of a word: what is frequent is one piece. Pieces never cross lines, so a text is
+encoded line by line from a table, and the tokenizer only runs on lines it has not met before. A tokenizer whose pieces
+never cross words, as they were trained before, cuts as it always did.
 
 Source: Kudo & Richardson, SentencePiece (EMNLP 2018); Kudo, Subword regularization (ACL 2018) for `sample=True`.
 """
@@ -27,8 +28,10 @@ MAX_PIECES = 8192
 _BYTE_PIECES = 256
 _NBEST = 8
 _SMOOTHING = 0.2  # exponent on the probabilities of segmentations; 0 = uniform
-_CACHE_WORDS = 200_000
-_LONGEST_PIECE = 24  # characters, word mark included
+_CACHE_LINES = 200_000
+_MARK = "\u2581"
+"""Stands for the space before a word."""
+_LONGEST_PART, _LONGEST_PIECE = 24, 48  # characters of parts of a word, and of pieces, marks included
 _MOST_SEEDS = 200_000
 
 
@@ -37,8 +40,8 @@ class TextTokenizer:
 
     Example:
         >>> tokenizer = TextTokenizer.train(["conv k3\\nrelu"] * 4)
-        >>> len(tokenizer.encode(["conv k3\\nrelu"])[0])
-        3
+        >>> tokenizer.pieces("conv k3\\nrelu")
+        ['▁conv▁k3', '▁relu']
         >>> tokenizer.decode(tokenizer.encode(["conv k3\\nrelu"])[0])
         'conv k3 relu'
     """
@@ -70,10 +73,12 @@ class TextTokenizer:
         """
         if not _BYTE_PIECES + 44 <= vocab_size <= MAX_PIECES:
             raise UsageError(f"vocab_size is {vocab_size}. Allowed: {_BYTE_PIECES + 44} to {MAX_PIECES}.")
-        words = Counter(word for text in texts for word in text.split())
-        if not words:
+        lines = Counter(line for text in texts for raw in text.splitlines() if (line := _spaced(raw)))
+        if not lines:
             raise UsageError("the tokenizer got no words to learn from. Give it at least one text that is not blank.")
-        return cls(_train_model(words, vocab_size))
+        # Every word is a line of its own too: where lines are pieces, no word would be left for lines never met.
+        words = Counter(word for line in lines for word in line.split())
+        return cls(_train_model(lines + words, vocab_size))
 
     def encode(
         self, texts: Sequence[str], sample: bool = False, seed: int | np.random.Generator = 0
@@ -82,7 +87,7 @@ class TextTokenizer:
 
         Args:
             texts: canonical texts; any text encodes, foreign characters as bytes.
-            sample: draw one of the likely segmentations of each word in place of the best (training only).
+            sample: draw one of the likely segmentations of each line in place of the best (training only).
             seed: seed or generator of the draw.
         """
         if isinstance(texts, str):
@@ -91,15 +96,15 @@ class TextTokenizer:
             rng = np.random.default_rng(seed)
             return [self._sample_text(text, rng) for text in texts]
         table = self._ids
-        if len(table) > _CACHE_WORDS:
+        if len(table) > _CACHE_LINES:
             table.clear()
         rows = []
         for text in texts:
-            words = text.split()
+            lines = text.splitlines()
             try:
-                parts = [table[word] for word in words]
+                parts = [table[line] for line in lines]
             except KeyError:
-                parts = [self._word(word) for word in words]
+                parts = [self._line(line) for line in lines]
             row: list[int] = []
             for part in parts:
                 row += part
@@ -113,6 +118,18 @@ class TextTokenizer:
     def pieces(self, text: str) -> list[str]:
         """The pieces of one text, for people."""
         return [self._processor.id_to_piece(i) for i in self.encode([text])[0]]
+
+    def compounds(self) -> dict[int, list[int]]:
+        """The pieces that are several words, by id, with the ids of these words.
+
+        >>> tokenizer = TextTokenizer.train(["conv k3\\nrelu"] * 4)
+        >>> name = tokenizer._processor.id_to_piece
+        >>> {name(i): [name(part) for part in parts] for i, parts in tokenizer.compounds().items()}
+        {'▁conv▁k3': ['▁conv', '▁k3']}
+        """
+        pieces = map(self._processor.id_to_piece, range(self.vocabulary))
+        words = {i: piece.split(_MARK)[1:] for i, piece in enumerate(pieces) if _MARK in piece[1:]}
+        return {i: [part for word in found for part in self._processor.encode(word)] for i, found in words.items()}
 
     def to_bytes(self) -> bytes:
         """The SentencePiece model, as stored in `tokenizer.model`."""
@@ -134,37 +151,41 @@ class TextTokenizer:
             raise CheckpointError(f"{file} is missing. A tokenizer is a SentencePiece file named tokenizer.model.")
         return cls(file.read_bytes())
 
-    def _word(self, word: str) -> list[int]:
-        ids = self._ids.get(word)
+    def _line(self, line: str) -> list[int]:
+        ids = self._ids.get(line)
         if ids is None:
-            ids = self._ids[word] = self._processor.encode(word)
+            ids = self._ids[line] = self._processor.encode(_spaced(line))
         return ids
 
     def _sample_text(self, text: str, rng: np.random.Generator) -> list[int]:
-        words = text.split()
+        lines = text.splitlines()
         row: list[int] = []
-        for word, u in zip(words, rng.random(len(words)), strict=True):
-            segmentations, cumulative = self._segmentations(word)
+        for line, u in zip(lines, rng.random(len(lines)), strict=True):
+            segmentations, cumulative = self._segmentations(line)
             row += segmentations[min(int(np.searchsorted(cumulative, u)), len(segmentations) - 1)]
         return row
 
-    def _segmentations(self, word: str) -> tuple[list[list[int]], np.ndarray]:
-        found = self._choices.get(word)
+    def _segmentations(self, line: str) -> tuple[list[list[int]], np.ndarray]:
+        found = self._choices.get(line)
         if found is None:
-            ids = self._processor.nbest_encode(word, out_type=int, nbest_size=_NBEST)
+            ids = self._processor.nbest_encode(_spaced(line), out_type=int, nbest_size=_NBEST)
             score = np.array([sum(map(self._processor.get_score, row)) for row in ids])
             weight = np.exp(_SMOOTHING * (score - score.max()))
-            found = self._choices[word] = (ids, np.cumsum(weight / weight.sum()))
+            found = self._choices[line] = (ids, np.cumsum(weight / weight.sum()))
         return found
 
 
-def _train_model(words: Counter[str], vocab_size: int) -> bytes:
+def _spaced(line: str) -> str:
+    return " ".join(line.split())
+
+
+def _train_model(lines: Counter[str], vocab_size: int) -> bytes:
     model = io.BytesIO()
     with TemporaryDirectory() as folder:
         seeds = Path(folder) / "seeds.tsv"
-        seeds.write_text(_seed_pieces(words), encoding="utf-8")
+        seeds.write_text(_seed_pieces(lines), encoding="utf-8")
         spm.SentencePieceTrainer.train(
-            sentence_iterator=iter(sorted(f"{word}\t{count}" for word, count in words.items())),
+            sentence_iterator=iter(sorted(f"{line}\t{count}" for line, count in lines.items())),
             input_format="tsv",
             seed_sentencepieces_file=str(seeds),
             model_writer=model,
@@ -173,7 +194,7 @@ def _train_model(words: Counter[str], vocab_size: int) -> bytes:
             hard_vocab_limit=False,
             character_coverage=1.0,
             byte_fallback=True,
-            split_by_whitespace=True,
+            split_by_whitespace=False,
             split_by_unicode_script=False,
             split_by_number=False,
             normalization_rule_name="identity",
@@ -208,19 +229,29 @@ def _in_order(model: bytes) -> bytes:
     return bytes(ordered.SerializeToString(deterministic=True))
 
 
-def _seed_pieces(words: Counter[str]) -> str:
-    """Candidate pieces with counts: every word and every part of it.
+def _seed_pieces(lines: Counter[str]) -> str:
+    """Candidate pieces with counts: every part of a word, every word, and the runs of words within a line.
 
     SentencePiece's own candidates are the parts that are followed by different characters, and a whole word, which
     is always followed by the next word's mark, is none of them.
     """
     seeds: Counter[str] = Counter()
+    words: Counter[str] = Counter()
+    for line, count in lines.items():
+        marked = [_MARK + word for word in line.split()]
+        for word in marked:
+            words[word] += count
+        for start in range(len(marked)):
+            run = marked[start]
+            for word in marked[start + 1 :]:
+                run += word
+                if len(run) > _LONGEST_PIECE:
+                    break
+                seeds[run] += count
     for word, count in words.items():
-        marked = "\u2581" + word
-        longest = min(len(marked), _LONGEST_PIECE)
-        for size in range(2, longest + 1):
-            for start in range(len(marked) - size + 1):
-                seeds[marked[start : start + size]] += count
+        for size in range(2, min(len(word), _LONGEST_PART) + 1):
+            for start in range(len(word) - size + 1):
+                seeds[word[start : start + size]] += count
     # sorted by weight, as SentencePiece does: longer pieces of equal counts first
     ranked = sorted(seeds.items(), key=lambda item: (-len(item[0]) * item[1], item[0]))[:_MOST_SEEDS]
     return "".join(f"{piece}\t{count * len(piece)}\n" for piece, count in ranked)

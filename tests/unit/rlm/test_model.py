@@ -169,12 +169,12 @@ def test_wrong_values(rule_texts: Rule) -> None:
 
 def test_texts_over_the_limit(rule_texts: Rule) -> None:
     texts, values = rule_texts(30)
-    short = {"max_text_tokens": 16}
-    with pytest.raises(TextTooLongError, match="exceed the 16 tokens"):
+    short = {"max_text_tokens": 8}
+    with pytest.raises(TextTooLongError, match="exceed the 8 tokens"):
         RegressionLM(RLMConfig(**{**TINY.to_dict(), **short})).fit(texts, values, train=QUICK)
     for policy, blanks in (("drop", True), ("cut", False)):
         config = RLMConfig(**{**TINY.to_dict(), **short, "too_long": policy})
-        with pytest.warns(UserWarning, match=r"of 30 texts exceed the 16 tokens"):
+        with pytest.warns(UserWarning, match=r"of 30 texts exceed the 8 tokens"):
             model = RegressionLM(config).fit(texts, values, train=QUICK)
         with pytest.warns(UserWarning):
             assert model.predict(texts).isna().to_numpy().any() == blanks

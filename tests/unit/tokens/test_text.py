@@ -1,10 +1,12 @@
-"""The text tokenizer: small pieces that never cross words, any text encodes, the same bytes every time."""
+"""The text tokenizer: pieces that never cross lines, any text encodes, the same bytes every time."""
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
+from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
 from nasrlm.errors import CheckpointError, UsageError
 from nasrlm.tokens import TextTokenizer
@@ -14,11 +16,15 @@ TEXTS = ["conv k3 *2\nrelu\nadd @3", "conv k5\nrelu\n-conv k3", "conv k3\navgpoo
 
 @pytest.fixture(scope="module")
 def tokenizer() -> TextTokenizer:
-    return TextTokenizer.train(TEXTS)
+    return TextTokenizer.train(TEXTS * 5)
 
 
-def test_one_piece_a_known_word(tokenizer: TextTokenizer) -> None:
-    assert tokenizer.pieces("conv k3 relu") == ["▁conv", "▁k3", "▁relu"]
+def test_one_piece_a_frequent_line(tokenizer: TextTokenizer) -> None:
+    assert tokenizer.pieces("conv k3\nrelu") == ["▁conv▁k3", "▁relu"]
+
+
+def test_a_line_never_met_is_cut_into_words(tokenizer: TextTokenizer) -> None:
+    assert tokenizer.pieces("avgpool k3") == ["▁avgpool", "▁k3"]
 
 
 def test_white_space_does_not_matter(tokenizer: TextTokenizer) -> None:
@@ -26,10 +32,31 @@ def test_white_space_does_not_matter(tokenizer: TextTokenizer) -> None:
     assert a == b
 
 
-def test_pieces_never_cross_words(tokenizer: TextTokenizer) -> None:
+def test_pieces_never_cross_lines(tokenizer: TextTokenizer) -> None:
     for text in TEXTS:
-        assert all("▁" not in piece[1:] for piece in tokenizer.pieces(text))
-        assert len(tokenizer.pieces(text)) >= len(text.split())
+        lines = iter(text.splitlines())
+        rest = ""
+        for piece in tokenizer.pieces(text):
+            rest = rest or "▁" + next(lines).replace(" ", "▁")
+            assert rest.startswith(piece)
+            rest = rest.removeprefix(piece)
+
+
+def test_an_older_tokenizer_cuts_as_it_always_did() -> None:
+    """Pieces of the shipped checkpoints may stop at words; a line is then the pieces of its words."""
+    model = io.BytesIO()
+    SentencePieceTrainer.train(
+        sentence_iterator=iter(["conv", "k3", "k5", "relu", "add", "@3", "dw"] * 20),
+        model_writer=model,
+        vocab_size=300,
+        hard_vocab_limit=False,
+        byte_fallback=True,
+        minloglevel=2,
+    )
+    text = "conv k3 *2\nrelu\nadd @3\nconv k5 dw"
+    words = SentencePieceProcessor(model_proto=model.getvalue())
+    pieces = [i for word in text.split() for i in words.encode(word)]
+    assert TextTokenizer(model.getvalue()).encode([text]) == [pieces]
 
 
 @pytest.mark.parametrize("text", ["Überraschung k3", "\u4f60\u597d", "conv2d_transpose @99 -zeros"])
