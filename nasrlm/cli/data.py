@@ -319,8 +319,8 @@ def _spans_decades(known: pd.Series) -> bool:
 
 
 def _label(metric: str) -> str:
-    from nasrlm.datasets.description import unit
+    from nasrlm.datasets.units import name_and_unit
 
     kind, slash, where = metric.partition("/")
-    of = unit(metric)
-    return f"{kind}{slash}\n{where}" + (f" ({of})" if of and not kind.endswith(f"_{of}") else "")
+    name, unit = name_and_unit(metric)
+    return f"{kind}{slash}\n{where}" + (f" ({unit})" if unit and name == kind else "")

@@ -19,6 +19,7 @@ from nasrlm import registry
 from nasrlm.datasets.importers.protocol import damaged, existing
 from nasrlm.datasets.importers.write import IMPORTER_KEY, SPACE_KEY
 from nasrlm.datasets.read import BLANK_WORDS, PARQUET_SUFFIXES, TEXT_SUFFIXES, shipped_tables
+from nasrlm.datasets.units import name_and_unit
 from nasrlm.errors import MetricError, SpaceError, TableError, unknown_name
 from nasrlm.spaces import SearchSpace, get_space
 
@@ -29,18 +30,6 @@ LOOKED_AT = 50_000
 _PROBLEMS = 3  # strings that a space refused which are quoted
 _HASHES = 1 << 20  # that are collected before they are made distinct
 _BATCH = 2_000  # rows of text in memory at a time
-_UNITS = {
-    "ms": "ms",
-    "us": "us",
-    "s": "s",
-    "mj": "mJ",
-    "j": "J",
-    "w": "W",
-    "bytes": "bytes",
-    "mb": "MB",
-    "percent": "%",
-}
-_IN_PERCENT = ("accuracy", "error")
 
 
 @dataclass(frozen=True)
@@ -83,21 +72,6 @@ class Description:
     metrics: pd.DataFrame
     texts: pd.DataFrame
     strings: Strings | None
-
-
-def unit(metric: str) -> str:
-    """The unit that a metric's name says, "" where it has none.
-
-    >>> unit("latency_ms/pixel3"), unit("accuracy/cifar10"), unit("throughput_per_s/a100"), unit("params")
-    ('ms', '%', '1/s', '')
-    """
-    kind = metric.partition("/")[0]
-    if kind in _IN_PERCENT:
-        return "%"
-    if kind.endswith("_per_s"):
-        return "1/s"
-    _, underscore, ending = kind.rpartition("_")
-    return _UNITS.get(ending, "") if underscore else ""
 
 
 def describe_file(source: str | Path, *, space: str | None = None) -> Description:
@@ -153,7 +127,14 @@ _TEXT_COLUMNS = ["column", "values", "blanks", "distinct"]
 def _numbers_row(metric: str, numbers: np.ndarray) -> tuple[Any, ...]:
     known = numbers[~np.isnan(numbers)]
     ranges = (known.min(), float(np.median(known)), known.max()) if len(known) else (np.nan,) * 3
-    return metric, unit(metric), len(known), len(numbers) - len(known), len(np.unique(known)), *map(float, ranges)
+    return (
+        metric,
+        name_and_unit(metric)[1],
+        len(known),
+        len(numbers) - len(known),
+        len(np.unique(known)),
+        *map(float, ranges),
+    )
 
 
 def _texts_row(name: str, table: _Source) -> tuple[str, int, int, int]:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-# Name of a metric before its "/": what to write, and the unit when the name does not end in one.
+from nasrlm.datasets.units import name_and_unit
+
 _WORDS = {
-    "accuracy": ("accuracy", "%"),
-    "error": ("error", "%"),
-    "params": ("parameters", ""),
-    "macs": ("MACs", ""),
-    "flops": ("FLOPs", ""),
-    "activation": ("activation memory", ""),
-    "depth": ("depth", "layers"),
+    "params": "parameters",
+    "macs": "MACs",
+    "flops": "FLOPs",
+    "activation": "activation memory",
 }
-_UNITS = {"ms": "ms", "us": "µs", "s": "s", "bytes": "bytes", "mb": "MB", "mj": "mJ", "w": "W", "percent": "%"}
+_COUNTED_IN = {"depth": "layers"}
 
 
 def axis_label(metric: str) -> str:
@@ -20,10 +18,11 @@ def axis_label(metric: str) -> str:
 
     >>> axis_label("latency_ms/pixel3"), axis_label("accuracy/cifar10"), axis_label("params")
     ('latency, pixel3 (ms)', 'accuracy, cifar10 (%)', 'parameters')
+    >>> axis_label("throughput_per_s/a100"), axis_label("depth")
+    ('throughput, a100 (1/s)', 'depth (layers)')
     """
-    kind, _, where = metric.partition("/")
-    name, underscore, ending = kind.rpartition("_")
-    unit = _UNITS.get(ending, "") if underscore else ""
-    word, usual = _WORDS.get(name if unit else kind, ((name if unit else kind).replace("_", " "), ""))
-    unit = unit or usual
+    name, unit = name_and_unit(metric)
+    where = metric.partition("/")[2]
+    word = _WORDS.get(name, name.replace("_", " "))
+    unit = unit or _COUNTED_IN.get(name, "")
     return word + (f", {where}" if where else "") + (f" ({unit})" if unit else "")

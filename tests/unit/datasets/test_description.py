@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 
 from nasrlm.datasets import description
-from nasrlm.datasets.description import describe_file, read_values, unit
+from nasrlm.datasets.description import describe_file, read_values
 from nasrlm.datasets.importers import import_table
+from nasrlm.datasets.units import name_and_unit
 from nasrlm.errors import MetricError, TableError, UnknownNameError
 from nasrlm.spaces import get_space
 
@@ -122,4 +123,4 @@ def test_mistakes_are_told(tmp_path: Path, frame: pd.DataFrame) -> None:
     [("energy_mj/fpga", "mJ"), ("train_time_s/cifar10", "s"), ("memory_bytes", "bytes"), ("ms", ""), ("loss/x", "")],
 )
 def test_units_come_from_names(metric: str, expected: str) -> None:
-    assert unit(metric) == expected
+    assert name_and_unit(metric)[1] == expected
