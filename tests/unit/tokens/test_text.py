@@ -43,7 +43,7 @@ def test_pieces_never_cross_lines(tokenizer: TextTokenizer) -> None:
 
 
 def test_an_older_tokenizer_cuts_as_it_always_did() -> None:
-    """Pieces of the shipped checkpoints may stop at words; a line is then the pieces of its words."""
+    """Pieces of older checkpoints stop at words; a line is then the pieces of its words."""
     model = io.BytesIO()
     SentencePieceTrainer.train(
         sentence_iterator=iter(["conv", "k3", "k5", "relu", "add", "@3", "dw"] * 20),
