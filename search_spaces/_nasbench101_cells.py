@@ -134,6 +134,18 @@ def widths(cell: Cell, channels: int) -> list[int]:
     return found
 
 
+def reordered(cell: Cell) -> Iterator[Cell]:
+    """Yield the other cells that differ from this one only by the order of their interior vertices, each once."""
+    found = {cell}
+    for inner in itertools.permutations(range(1, cell.output)):
+        number = {0: 0, cell.output: cell.output, **{vertex: i for i, vertex in enumerate(inner, 1)}}
+        edges = frozenset((number[i], number[j]) for i, j in cell.edges)
+        other = Cell(cell.vertices, edges, tuple(cell.operations[vertex - 1] for vertex in inner))
+        if other not in found and all(i < j for i, j in edges):
+            found.add(other)
+            yield other
+
+
 def module_hash(cell: Cell) -> str:
     """Return the published hash: the same for two cells that differ by the order of their vertices."""
     labels = [-1, *(OPERATIONS.index(operation) for operation in cell.operations), -2]

@@ -171,6 +171,18 @@ class NASBench101(SearchSpace):
         """
         return cells.module_hash(_cell_of(params))
 
+    def same_row(self, params: Params) -> Iterator[Params]:
+        """Yield the other cells of the same published hash: the authors' table has one row for all of them.
+
+        >>> space = NASBench101()
+        >>> [space.to_string(same) for same in space.same_row(space.from_string("110101:maxpool3x3,conv1x1-bn-relu"))]
+        []
+        >>> both = space.from_string("110011:maxpool3x3,conv1x1-bn-relu")
+        >>> [space.to_string(same) for same in space.same_row(both)]
+        ['110011:conv1x1-bn-relu,maxpool3x3']
+        """
+        return (_params(cell) for cell in cells.reordered(_cell_of(params)))
+
     def repair(self, params: Params) -> Params:
         """Return the valid cell that stands for these parameters: see the class, and `_nasbench101_cells.repair`."""
         return _params(cells.repair(_cell_of(params)))

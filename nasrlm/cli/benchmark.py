@@ -6,7 +6,7 @@ from nasrlm.cli.common import Experiment, Json, Sets, out_frame, out_json, progr
 
 
 def command(experiment: Experiment, sets: Sets = None, as_json: Json = False) -> None:
-    """Measure speed in ratios, and the size of texts."""
+    """Compare speeds, samplers, and predictors in one run."""
     from nasrlm.experiment.run import run
 
     with resumable(), progress_bar() as progress:

@@ -319,7 +319,7 @@ def _spans_decades(known: pd.Series) -> bool:
 
 
 def _label(metric: str) -> str:
-    from nasrlm.datasets.units import name_and_unit
+    from nasrlm.datasets.metric_names import name_and_unit
 
     kind, slash, where = metric.partition("/")
     name, unit = name_and_unit(metric)

@@ -57,7 +57,8 @@ def _row(row: dict[Any, Any], metrics: list[str], names: dict[str, str]) -> dict
 
 
 def _confirmed(frame: Any, objectives: list[str]) -> None:
-    from nasrlm.search.confirmation import CONFIRMED, ON_CONFIRMED_FRONT
+    from nasrlm.datasets.metric_names import CONFIRMED
+    from nasrlm.search.confirmation import ON_CONFIRMED_FRONT
 
     measured = [c for c in frame.columns if str(c).startswith(CONFIRMED) and "@" not in str(c)]
     rows = [

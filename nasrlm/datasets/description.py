@@ -18,8 +18,8 @@ import pandas as pd
 from nasrlm import registry
 from nasrlm.datasets.importers.protocol import damaged, existing
 from nasrlm.datasets.importers.write import IMPORTER_KEY, SPACE_KEY
+from nasrlm.datasets.metric_names import name_and_unit
 from nasrlm.datasets.read import BLANK_WORDS, PARQUET_SUFFIXES, TEXT_SUFFIXES, shipped_tables
-from nasrlm.datasets.units import name_and_unit
 from nasrlm.errors import MetricError, SpaceError, TableError, unknown_name
 from nasrlm.spaces import SearchSpace, get_space
 

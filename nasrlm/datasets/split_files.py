@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from nasrlm.datasets.splits import Split
 from nasrlm.datasets.table import Table
 from nasrlm.errors import TableError
+from nasrlm.files import whole_file
 
 FORMAT = "nasrlm/split@1"
 
@@ -30,11 +30,9 @@ def save_split(split: Split, table: Table, path: str | Path) -> Path:
         "rows": len(table),
         "parts": parts,
     }
-    part_file = path.with_name(path.name + ".part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part_file.write_text(json.dumps(content, separators=(",", ":")) + "\n")
-        os.replace(part_file, path)
+        with whole_file(path) as part:
+            part.write_text(json.dumps(content, separators=(",", ":")) + "\n")
     except OSError as error:
         raise TableError(
             f"the split cannot be written to {path}: {error.strerror}. Name a folder you may write to."

@@ -68,6 +68,8 @@ class TableEvaluator:
     def evaluate(self, architectures: Sequence[Architecture], metrics: Sequence[str]) -> pd.DataFrame:
         """The table's values, see `Evaluator.evaluate`; NaN for blanks and for architectures without a row.
 
+        An architecture without a row of its own has the first row among :meth:`SearchSpace.same_row`.
+
         Raises:
             MetricError: a metric the table does not have.
             RunError: an architecture without a row, if `missing` is "error".
@@ -75,7 +77,7 @@ class TableEvaluator:
         check_metrics(self, metrics)
         wanted = value_frame(architectures, {}).index
         # By architecture: among hundreds of thousands two ids may be equal.
-        rows = np.array([self._row.get(a, -1) for a in architectures], dtype=np.intp)
+        rows = np.array([self._row_of(a) for a in architectures], dtype=np.intp)
         unknown = np.flatnonzero(rows < 0)
         if len(unknown) and self.missing == "error":
             string = architectures[int(unknown[0])].string
@@ -87,6 +89,14 @@ class TableEvaluator:
         known = self.table.values[list(metrics)].to_numpy()
         values = np.where(rows[:, None] >= 0, known[rows], np.nan)
         return pd.DataFrame(values, index=wanted, columns=list(metrics))
+
+    def _row_of(self, architecture: Architecture) -> int:
+        """Its own row, or that of an architecture that the authors of the space hold equal; -1 without either."""
+        row = self._row.get(architecture, -1)
+        if row < 0:
+            same = map(self.space.architecture, self.space.same_row(architecture.params))
+            row = next((self._row[a] for a in same if a in self._row), -1)
+        return row
 
 
 EVALUATOR = TableEvaluator

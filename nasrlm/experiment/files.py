@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from nasrlm.errors import RunFolderError
+from nasrlm.files import whole_file
 
 
 def make_folder(path: str | Path) -> Path:
@@ -46,16 +45,11 @@ def write_atomic(path: Path, write: Callable[[Path], Any]) -> Path:
     Raises:
         RunFolderError: The disk is full, or the folder cannot be written.
     """
-    part = path.with_name(f".{path.stem}.{os.getpid()}.part{path.suffix}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write(part)
-        os.replace(part, path)
+        with whole_file(path) as part:
+            write(part)
     except OSError as error:
         raise RunFolderError(f"{path} cannot be written: {error.strerror or error}. Nothing older was lost.") from error
-    finally:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
     return path
 
 

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from nasrlm.datasets.metric_names import CONFIRMED
 from nasrlm.errors import UsageError
 
 KINDS = ("infeasible", "dominated", "front", "confirmed")
-CONFIRMED = "confirmed:"  # how a search marks the columns that were measured after it
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,8 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from nasrlm.plots.data import CONFIRMED, FrontPlot, Result
+from nasrlm.datasets.metric_names import CONFIRMED
+from nasrlm.plots.data import FrontPlot, Result
 from nasrlm.plots.labels import axis_label
 from nasrlm.plots.style import BLUE, GREEN, GREY, INK, ORANGE, kind_name, rank_correlations, step_line
 

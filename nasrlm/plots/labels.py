@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nasrlm.datasets.units import name_and_unit
+from nasrlm.datasets.metric_names import name_and_unit
 
 _WORDS = {
     "params": "parameters",

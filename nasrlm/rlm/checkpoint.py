@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from torch import Tensor
 import nasrlm
 from nasrlm import registry
 from nasrlm.errors import CheckpointError, ConfigError, UnknownNameError, UsageError, nearest
+from nasrlm.files import whole_file
 from nasrlm.rlm.config import RLMConfig
 from nasrlm.rlm.network import RLMNetwork
 from nasrlm.tokens import NumberTokens, TextTokenizer
@@ -78,11 +78,9 @@ def write_checkpoint(folder: str | Path, parts: Parts, dtype: str = "float32") -
     files[CONFIG] = (json.dumps(head, indent=2) + "\n").encode()
     target = Path(folder)
     try:
-        target.mkdir(parents=True, exist_ok=True)
         for name, data in files.items():
-            fresh = target / f"{name}.tmp"
-            fresh.write_bytes(data)
-            os.replace(fresh, target / name)
+            with whole_file(target / name) as part:
+                part.write_bytes(data)
     except OSError as error:
         raise CheckpointError(f"the checkpoint folder {target} cannot be written: {error}. Choose another.") from error
 

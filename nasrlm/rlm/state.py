@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from nasrlm.errors import RunFolderError
+from nasrlm.files import whole_file
 
 if TYPE_CHECKING:
     from nasrlm.rlm.training import Job, Run
@@ -69,10 +69,8 @@ def save_state(folder: Path, run: Run) -> None:
         "precision": str(next(run.worker.parameters()).dtype).removeprefix("torch."),
         "fingerprint": run.fingerprint,
     }
-    target = folder / STATE_FILE
-    fresh = target.with_suffix(".tmp")
-    save_file({key: t.contiguous() for key, t in tensors.items()}, fresh, metadata={"facts": json.dumps(facts)})
-    os.replace(fresh, target)
+    with whole_file(folder / STATE_FILE) as part:
+        save_file({key: t.contiguous() for key, t in tensors.items()}, part, metadata={"facts": json.dumps(facts)})
 
 
 def load_state(folder: Path, identity: str) -> State | None:

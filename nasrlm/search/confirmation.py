@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
+from nasrlm.datasets.metric_names import CONFIRMED
 from nasrlm.errors import UsageError
 from nasrlm.evaluators import Evaluator, assign_metrics, evaluate_all
 from nasrlm.search.evaluate import as_evaluators
@@ -15,7 +16,6 @@ from nasrlm.search.objective import Constraint, Objective
 from nasrlm.search.result import SearchResult
 from nasrlm.spaces import Architecture, SearchSpace
 
-CONFIRMED = "confirmed:"  # put before the metric's name
 ON_CONFIRMED_FRONT = "confirmed_front"
 
 

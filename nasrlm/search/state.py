@@ -19,6 +19,7 @@ from optuna.samplers import BaseSampler
 from optuna.storages import BaseStorage
 
 from nasrlm.errors import RunFolderError
+from nasrlm.files import whole_file
 from nasrlm.search.storage import storage_file
 
 STATE_FILE = "sampler.pkl"
@@ -116,18 +117,11 @@ def save_state(path: Path, state: SamplerState) -> bool:
             stacklevel=2,
         )
         return False
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
+        with whole_file(path) as part:
+            part.write_bytes(data)
     except OSError as error:
         raise RunFolderError(f"cannot write the sampler's state {path} ({error.strerror}).") from error
-    finally:
-        temporary.unlink(missing_ok=True)
     return True
 
 

@@ -235,6 +235,13 @@ class SearchSpace(ABC):
         """
         return self._make(self.repair(check_params(self._checked, params)))
 
+    def same_row(self, params: Params) -> Iterator[Params]:
+        """Yield other parameters under which a published table may hold the row of these; by default none.
+
+        For spaces whose authors keep one row of several architectures that they hold equal.
+        """
+        return iter(())
+
     def sample(self, n: int, seed: Seed) -> list[Architecture]:
         """Draw ``n`` architectures, with repetition; every parameter is uniform over its values.
 

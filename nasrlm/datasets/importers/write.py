@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -13,6 +12,7 @@ from typing import Any
 from nasrlm import registry
 from nasrlm.datasets.importers.protocol import Importer, Published, Row, Skipped
 from nasrlm.errors import SpaceError, TableError, unknown_name
+from nasrlm.files import whole_file
 from nasrlm.spaces import get_space
 
 ROW_GROUP = 10_000
@@ -132,7 +132,7 @@ def _write(
     columns = [(text, pa.string()) for text in published.texts] + [(m, pa.float64()) for m in published.metrics]
     schema = pa.schema(columns, metadata={SPACE_KEY: published.space.encode(), IMPORTER_KEY: name.encode()})
     rows = 0
-    with _whole(file) as part, pq.ParquetWriter(part, schema, compression="zstd") as writer:
+    with _written(file), whole_file(file) as part, pq.ParquetWriter(part, schema, compression="zstd") as writer:
         for group in _groups(published, limit, progress):
             group = [official(row, number) for number, row in enumerate(group, start=rows + 1)]
             writer.write_table(pa.table(_columns(group, schema), schema=schema))
@@ -140,6 +140,14 @@ def _write(
         if not rows:
             raise TableError(f"no row was found in what {name} was given. Is it the published file?")
     return rows
+
+
+@contextlib.contextmanager
+def _written(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise TableError(f"the table {file} cannot be written: {error.strerror or error}.") from error
 
 
 def _groups(published: Published, limit: int | None, progress: Progress) -> Iterator[list[Row]]:
@@ -193,18 +201,3 @@ def _wrong(column: str, row: Row, expected: str) -> TableError:
     return TableError(
         f"{column}{of} is {str(row[column])[:60]!r}, which is no {expected}. Is it the published file, and unchanged?"
     )
-
-
-@contextlib.contextmanager
-def _whole(file: Path) -> Iterator[Path]:
-    """A temporary name beside the file; it becomes the file when the block ends well, and is gone otherwise."""
-    part = file.with_name(f".{file.stem}.{os.getpid()}.part.parquet")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        yield part
-        os.replace(part, file)
-    except OSError as error:
-        raise TableError(f"the table {file} cannot be written: {error.strerror or error}.") from error
-    finally:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)

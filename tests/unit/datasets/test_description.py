@@ -11,7 +11,7 @@ import pytest
 from nasrlm.datasets import description
 from nasrlm.datasets.description import describe_file, read_values
 from nasrlm.datasets.importers import import_table
-from nasrlm.datasets.units import name_and_unit
+from nasrlm.datasets.metric_names import name_and_unit
 from nasrlm.errors import MetricError, TableError, UnknownNameError
 from nasrlm.spaces import get_space
 

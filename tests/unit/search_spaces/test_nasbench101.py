@@ -14,6 +14,7 @@ from scipy import stats
 
 from nasrlm import costs, get_space, to_text
 from nasrlm.errors import SpaceError, UsageError
+from nasrlm.evaluators import get_evaluator
 from search_spaces import _nasbench101_cells as cells
 
 SPACE: Any = get_space("nasbench101")
@@ -195,6 +196,28 @@ def test_the_hash_does_not_see_the_order_of_vertices() -> None:
     assert SPACE.module_hash(other.params) == SPACE.module_hash(one.params)
 
 
+def test_cells_of_one_hash_name_each_other() -> None:
+    several = 0
+    for a in SPACE.sample(60, seed=2):
+        others = [SPACE.architecture(params) for params in SPACE.same_row(a.params)]
+        assert a not in others and len(set(others)) == len(others)
+        several += bool(others)
+        for other in others[:3]:
+            assert SPACE.module_hash(other.params) == SPACE.module_hash(a.params)
+            back = {SPACE.architecture(params) for params in SPACE.same_row(other.params)}
+            assert back | {other} == {a, *others}
+    assert several > 5
+
+
+def test_a_cell_of_another_order_finds_the_row_of_the_table() -> None:
+    stored = SPACE.architecture(f"110011:{MP},{C1}")
+    other, unknown = SPACE.architecture(f"110011:{C1},{MP}"), SPACE.architecture(f"110011:{C1},{C1}")
+    frame = pd.DataFrame({"arch": [stored.string], "acc": [93.0]})
+    table = get_evaluator("table", SPACE, path=frame, metrics={"acc": "accuracy/cifar10"})
+    values = table.evaluate([other, unknown, stored], ["accuracy/cifar10"])
+    np.testing.assert_array_equal(values["accuracy/cifar10"], [93.0, np.nan, 93.0])
+
+
 def exact_shares() -> dict[tuple[int, int], float]:
     """Of (vertices, edges) among the valid ones of all 2^21 matrices, pruned: what the usual draw gives."""
     pairs = [(i, j) for i in range(7) for j in range(i + 1, 7)]
@@ -274,3 +297,17 @@ def test_enumeration_yields_the_cells_of_the_published_table(data_folder: Path) 
         bits = "".join(str(int(pair in cell.edges)) for pair in pairs)
         expected.remove((bits, "-".join(short[operation] for operation in cell.operations)))
     assert not expected
+
+
+@pytest.mark.data
+@pytest.mark.slow
+def test_every_sample_has_a_row_of_the_published_table(data_folder: Path) -> None:
+    rows = published(data_folder, "nasbench101")
+    arch = [SPACE.from_table(*pair).string for pair in zip(rows["adjacency"], rows["ops"], strict=True)]
+    frame = pd.DataFrame({"arch": arch, "acc": np.arange(len(rows), dtype=float)})
+    table = get_evaluator("table", SPACE, path=frame, metrics={"acc": "accuracy/cifar10"})
+    samples = list(dict.fromkeys(SPACE.sample(1000, seed=0)))
+    found = table.evaluate(samples, ["accuracy/cifar10"])["accuracy/cifar10"]
+    assert found.notna().all()
+    for a, row in zip(samples, found, strict=True):
+        assert SPACE.module_hash(SPACE.architecture(arch[int(row)]).params) == SPACE.module_hash(a.params)

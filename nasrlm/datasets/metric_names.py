@@ -1,6 +1,9 @@
-"""Units of metrics: their names say them."""
+"""What the name of a metric says: its unit, and whether it was measured after a search."""
 
 from __future__ import annotations
+
+CONFIRMED = "confirmed:"
+"""Stands before the name of a metric whose value was measured after the search."""
 
 _ENDINGS = {
     "per_s": "1/s",
