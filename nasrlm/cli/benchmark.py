@@ -1,4 +1,4 @@
-"""nasrlm benchmark: measure speed as ratios in one run."""
+"""nasrlm benchmark: compare speeds, sizes of texts, samplers or predictors in one run."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from nasrlm.errors import RunError
+from nasrlm.files import whole_file
 from nasrlm.rlm.batches import Examples, draw_texts, epoch_batches, pad
 from nasrlm.rlm.config import TrainConfig
 from nasrlm.rlm.precision import resolve
@@ -264,5 +265,6 @@ class _Log:
                 continue
             if entry.get("step", 0) <= step:
                 kept.append(entry)
-        path.write_text("".join(json.dumps(entry) + "\n" for entry in kept), encoding="utf-8")
+        with whole_file(path) as part:
+            part.write_text("".join(json.dumps(entry) + "\n" for entry in kept), encoding="utf-8")
         self.validations = [entry for entry in kept if "validation_score" in entry]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -98,7 +97,10 @@ def import_table(
         raise TableError(f"limit is {limit}. Allowed: 1 and more.")
     published = importer(name).open([Path(path).expanduser() for path in paths])
     official = _Official(published.space)
-    rows = _write(published, name, file, limit, official, progress or (lambda done, total, words: None))
+    try:
+        rows = _write(published, name, file, limit, official, progress or (lambda done, total, words: None))
+    except OSError as error:
+        raise TableError(f"the table {file} cannot be written: {error.strerror or error}.") from error
     left, outside = published.skipped, official.outside
     return Imported(
         file, published.space, rows, published.metrics,
@@ -132,7 +134,7 @@ def _write(
     columns = [(text, pa.string()) for text in published.texts] + [(m, pa.float64()) for m in published.metrics]
     schema = pa.schema(columns, metadata={SPACE_KEY: published.space.encode(), IMPORTER_KEY: name.encode()})
     rows = 0
-    with _written(file), whole_file(file) as part, pq.ParquetWriter(part, schema, compression="zstd") as writer:
+    with whole_file(file) as part, pq.ParquetWriter(part, schema, compression="zstd") as writer:
         for group in _groups(published, limit, progress):
             group = [official(row, number) for number, row in enumerate(group, start=rows + 1)]
             writer.write_table(pa.table(_columns(group, schema), schema=schema))
@@ -140,14 +142,6 @@ def _write(
         if not rows:
             raise TableError(f"no row was found in what {name} was given. Is it the published file?")
     return rows
-
-
-@contextlib.contextmanager
-def _written(file: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise TableError(f"the table {file} cannot be written: {error.strerror or error}.") from error
 
 
 def _groups(published: Published, limit: int | None, progress: Progress) -> Iterator[list[Row]]:
