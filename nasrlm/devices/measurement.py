@@ -73,7 +73,9 @@ def summarise(
 class Device(Protocol):
     """Something that times networks. Its class is `DEVICE` in a file of its own.
 
-    An attribute `counts_energy = True` says that its measurements hold `energy_mj`.
+    An attribute `counts_energy = True` says that its measurements hold `energy_mj`. An attribute `runtime` names the
+    package that runs the networks on this machine's processor; a reference network is then timed beside them, since
+    what else the machine does changes their times (see `nasrlm.devices.reference`).
 
     Attributes:
         name: the device's name, such as "onnxruntime_cpu".

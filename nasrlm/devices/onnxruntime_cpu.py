@@ -39,7 +39,7 @@ class OnnxRuntimeCpu:
         1.8
     """
 
-    name = "onnxruntime_cpu"
+    name, runtime = "onnxruntime_cpu", "onnxruntime"
 
     def __init__(
         self,

@@ -35,7 +35,7 @@ class OnnxRuntimeInt8:
         'latency_ms/onnxruntime_int8_t2'
     """
 
-    name = "onnxruntime_int8"
+    name, runtime = "onnxruntime_int8", "onnxruntime"
 
     def __init__(
         self,

@@ -30,7 +30,7 @@ class OpenVinoCpu:
         'latency_ms/openvino_cpu_b8'
     """
 
-    name = "openvino_cpu"
+    name, runtime = "openvino_cpu", "openvino"
 
     def __init__(
         self,

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from nasrlm.devices import Device, Measurement, check_choice, get_device
+from nasrlm.devices.reference import TOLERANCE, ReferenceTimes
 from nasrlm.errors import DeviceError
 from nasrlm.evaluators.protocol import check_metrics, value_frame
 from nasrlm.spaces import Architecture, SearchSpace
@@ -17,6 +18,7 @@ from nasrlm.spaces import Architecture, SearchSpace
 STATISTICS = ("median", "minimum")
 NOISY_FROM = 6  # measurements; fewer say nothing of the machine
 NOISY_PART = 1 / 3  # of them unstable
+LOOK_EVERY = 20  # measurements, before and after which a reference network is timed
 
 _log = logging.getLogger("nasrlm.evaluators")
 
@@ -27,6 +29,9 @@ class DeviceEvaluator:
     With the median, the quartiles come along as the quantile columns `METRIC@0.25` and `METRIC@0.75`. Where the
     machine counts energy, `energy_mj/DEVICE` is a second metric: millijoule a run. A network is timed once and
     remembered by its architecture's id; one that the device cannot run has no value (NaN) and is not tried again.
+
+    Beside them a reference network is timed on this machine's processor, first and after every 20 networks. A log says
+    when its times, here or in earlier processes, do not repeat within 3 % (see `nasrlm.devices.reference`).
 
     Args:
         space: where the architectures come from.
@@ -63,7 +68,8 @@ class DeviceEvaluator:
         self.measurements: dict[str, Measurement] = {}
         self.failures: dict[str, str] = {}
         self.unstable: set[str] = set()
-        self._warned = False
+        self.reference = ReferenceTimes(self.device) if hasattr(self.device, "runtime") else None
+        self._warned: set[str] = set()
 
     def evaluate(self, architectures: Sequence[Architecture], metrics: Sequence[str]) -> pd.DataFrame:
         """Measured values, see `Evaluator.evaluate`; `failures` says why one is missing.
@@ -82,6 +88,7 @@ class DeviceEvaluator:
         if len(distinct) > 1 and not self.measurements:
             raise DeviceError(self.failures[distinct[0].id])
         self._warn_of_noise()
+        self._warn_of_drift()
         return value_frame(architectures, self._columns(architectures, metrics))
 
     def _measure(self, architecture: Architecture) -> None:
@@ -89,6 +96,8 @@ class DeviceEvaluator:
 
         if architecture.id in self.measurements or architecture.id in self.failures:
             return
+        if self.reference and len(self.measurements) >= LOOK_EVERY * len(self.reference.own):
+            self.reference.look()
         try:
             measured = self.device.measure(to_onnx(architecture, weights="random").SerializeToString())
         except DeviceError as error:
@@ -110,9 +119,9 @@ class DeviceEvaluator:
     def _warn_of_noise(self) -> None:
         """Says once, in words, that the machine is too noisy. A log, since it depends on what else runs."""
         measured, unstable = len(self.measurements), len(self.unstable)
-        if self._warned or measured < NOISY_FROM or unstable <= NOISY_PART * measured:
+        if "noise" in self._warned or measured < NOISY_FROM or unstable <= NOISY_PART * measured:
             return
-        self._warned = True
+        self._warned.add("noise")
         _log.warning(
             "device %s: the machine it measures on is too noisy: the times of %d of %d networks spread too far, or the "
             "processor was slowed, after every try. End other programs, use fewer workers, fix the clock rate, or "
@@ -120,6 +129,20 @@ class DeviceEvaluator:
             self.device.name,
             unstable,
             measured,
+        )
+
+    def _warn_of_drift(self) -> None:
+        """Says once, in words, that times of one network differ from process to process, or from hour to hour."""
+        if "drift" in self._warned or self.reference is None or self.reference.repeat():
+            return
+        self._warned.add("drift")
+        _log.warning(
+            "device %s: times on this machine do not repeat within %.0f %%: %s. Its clock rate drifts, or neighbours "
+            "share its cores. Differences so small between two processes say nothing: compare what one run measured, "
+            "or fix the clock rate.",
+            self.device.name,
+            100 * TOLERANCE,
+            self.reference,
         )
 
 

@@ -21,13 +21,14 @@ def versions() -> dict[str, Any]:
     >>> sorted(versions())
     ['machine', 'nasrlm', 'packages', 'python', 'text']
     """
+    from nasrlm.devices.reference import processor
     from nasrlm.graph import TEXT_VERSION
 
     return {
         "nasrlm": nasrlm.__version__,
         "text": TEXT_VERSION,
         "python": platform.python_version(),
-        "machine": {"system": platform.platform(), "processor": _processor(), "cores": os.cpu_count()},
+        "machine": {"system": platform.platform(), "processor": processor(), "cores": os.cpu_count()},
         "packages": {name: _version(name) for name in _PACKAGES},
     }
 
@@ -37,11 +38,3 @@ def _version(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
-
-
-def _processor() -> str:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as lines:
-            return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor()

@@ -125,6 +125,37 @@ def test_a_quiet_machine_is_not_blamed(caplog: pytest.LogCaptureFixture) -> None
     assert caplog.messages == [] and evaluator.unstable == set()
 
 
+DRIFTS = """
+from nasrlm.devices import summarise
+from nasrlm.devices.reference import reference_model
+class DEVICE:
+    name, metric, runtime = "board", "latency_ms/board", "onnxruntime"
+    def __init__(self):
+        self.reference = iter(float(ms) for ms in "{times}".split())
+    def measure(self, model):
+        return summarise([next(self.reference) if model == reference_model() else 7.0], 1, 0.1)
+"""
+
+
+@pytest.mark.parametrize(("times", "drifts"), [("2 2.05", False), ("2 2.1", True)])
+def test_says_once_that_times_do_not_repeat(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, times: str, drifts: bool
+) -> None:
+    monkeypatch.setenv("NASRLM_CACHE", str(tmp_path))
+    (tmp_path / "board.py").write_text(DRIFTS.format(times=times))
+    evaluator = get_evaluator("device", SPACE, device=str(tmp_path / "board.py"))
+    networks = list(dict.fromkeys(get_space("nasbench201").sample(40, seed=0)))[:22]
+    with caplog.at_level(logging.WARNING, logger="nasrlm.evaluators"):
+        values = evaluator.evaluate(networks[:20], ["latency_ms/board"])
+        assert caplog.messages == [] and len(evaluator.reference.own) == 1
+        evaluator.evaluate(networks, ["latency_ms/board"])
+        evaluator.evaluate(networks, ["latency_ms/board"])
+    assert (values["latency_ms/board"] == 7.0).all() and len(evaluator.reference.own) == 2
+    assert len(caplog.messages) == drifts
+    if drifts:
+        assert "do not repeat within 3 %" in caplog.messages[0] and "2 to 2.1 ms at best" in caplog.messages[0]
+
+
 COUNTS = """
 from nasrlm.devices import summarise
 class DEVICE:
