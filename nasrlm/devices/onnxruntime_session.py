@@ -105,9 +105,11 @@ def load(model: bytes, settings: Settings, providers: Sequence[Any] = (CPU,), **
     try:
         return onnxruntime.InferenceSession(model, chosen, providers=list(providers))
     except Exception as error:  # onnxruntime's classes share no base but Exception
+        advice = "Export it with an operator set that this version knows"
+        advice += ", or with a free batch dimension." if settings.batch_size > 1 else "."
         raise DeviceError(
             f"{settings.where}: onnxruntime {onnxruntime.__version__} cannot load this network: "
-            f"{first_line(error)} Export it with an operator set that this version knows."
+            f"{first_line(error)} {advice}"
         ) from error
 
 
