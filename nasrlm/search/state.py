@@ -38,6 +38,8 @@ class SamplerState:
         sampler: The sampler before that batch.
         attributes: The study's system attributes, where samplers keep caches (such as NSGA-II's parents).
         alone: No other worker had been seen; beside others, a batch cannot be asked again bit for bit.
+        dropped: Numbers of the proposals that repeated an architecture, and so became no trial: samplers refer to
+            trials by number.
     """
 
     key: str
@@ -47,6 +49,7 @@ class SamplerState:
     sampler: BaseSampler
     attributes: Mapping[str, Any] = field(default_factory=dict)
     alone: bool = True
+    dropped: tuple[int, ...] = ()
 
 
 def state_path(storage: str | BaseStorage | None, folder: str | Path | None) -> Path | None:

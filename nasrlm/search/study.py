@@ -1,5 +1,8 @@
-"""One worker of a study: ask a batch, evaluate what is new, tell, store; and go on exactly where it was
-stopped.
+"""One worker of a study: ask a batch of new candidates, evaluate, tell, store; and go on exactly where it was stopped.
+
+Samplers of discrete spaces repeat themselves: a genetic algorithm proposes its best again and again. A proposal that
+the study has had is dropped and the sampler asked for another, so that trials are different architectures as long as
+the sampler finds any.
 
 The sampler works on a study in memory, which is fast. Each finished batch is added to the storage, then the
 sampler's state is replaced. Whatever the moment a worker is killed at, the state on disk is that before some
@@ -15,7 +18,8 @@ from __future__ import annotations
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 
 import numpy as np
 import optuna
@@ -43,7 +47,7 @@ from nasrlm.search.storage import (
 from nasrlm.spaces import Architecture
 
 _FAILED_IN_A_ROW = 10  # so many failed candidates one after another mean that the evaluator is broken
-_ASKED_AGAIN = 10  # so often a sampler is asked for a candidate that no other worker has
+_ASKED_AGAIN = 10  # so often a sampler is asked for a candidate that the study has not had
 _WAIT_S = (0.05, 1.0)  # how long to wait, first and at most, for what other workers are at
 
 
@@ -56,8 +60,10 @@ class Worker:
         self._state_path, self._claim = claim_state(state_path(plan.storage, plan.folder))
         self._claims: Claims | None = None
         self._memory: dict[str, Row] = {}  # architecture id -> values of every candidate evaluated so far
+        self._had: set[str] = set()  # ids of the candidates that are a trial
         self._repeat: list[FrozenTrial] = []  # own trials of a half-stored batch, which is asked again
         self._again: list[str] = []  # candidates that a dead worker left
+        self._dropped: list[int] = []  # numbers of the proposals that became no trial
         self._seen = 0  # trials of the storage that are known here
         self._stored_of: Counter[tuple[str, int]] = Counter()  # and how many of them a worker's batch has
         self._alone = True  # no other worker has been seen
@@ -111,8 +117,11 @@ class Worker:
         return bool(told)
 
     def trials(self) -> list[FrozenTrial]:
-        """Return the study's finished trials, of all workers."""
-        return self._finished()
+        """Return the study's finished trials, of all workers, numbered one after another."""
+        if self._stored:
+            return self._finished()
+        dropped = set(self._dropped)
+        return [_numbered(i, t) for i, t in enumerate(t for t in self._finished() if t.number not in dropped)]
 
     def _finished(self) -> list[FrozenTrial]:
         trials = (self._stored or self._study).get_trials(deepcopy=False)
@@ -132,8 +141,11 @@ class Worker:
         else:
             self._batch = max([self._batch, *(trial.user_attrs[BATCH] + 1 for trial in mine)])
         self._study = _memory_study(state.sampler, plan.objectives)
-        for trial in trials[: len(trials) - len(self._repeat)]:
+        self._dropped = list(state.dropped) if self._alone else []
+        whole = trials[: len(trials) - len(self._repeat)]
+        for trial in _with_dropped(whole, self._dropped):
             self._study.add_trial(trial)
+        self._had.update(trial.user_attrs.get(ARCHITECTURE_ID, "") for trial in whole)
         for trial in trials:
             self._remember(trial)
         self._count(trials)
@@ -188,6 +200,7 @@ class Worker:
         new = {candidate.id: candidate for _, candidate in asked if candidate.id not in self._memory}
         outcome = evaluate_batch(self._plan.evaluators, list(new.values()), self._plan.metrics)
         self._memory.update(outcome.rows)
+        self._had.update(candidate.id for _, candidate in asked)
         self._check_failures([outcome.failures.get(architecture.id, "") for _, architecture in asked])
         return [self._tell(trial, architecture, outcome.failures) for trial, architecture in asked]
 
@@ -229,9 +242,7 @@ class Worker:
         self._told += len(told)
 
     def _asked_batch(self, size: int, busy: set[str]) -> list[tuple[optuna.Trial, Architecture]]:
-        """Ask the sampler. Beside other workers: for candidates that none of them has had or is at, if it has any."""
-        if self._alone:
-            return [self._ask() for _ in range(size)]
+        """Ask the sampler for candidates that no worker has had or is at; for known ones if it finds no other."""
         new: list[tuple[optuna.Trial, Architecture]] = []
         known: list[tuple[optuna.Trial, Architecture]] = []
         seen = set(busy)
@@ -240,7 +251,7 @@ class Worker:
             if architecture.string in seen:
                 self._drop(trial)
             else:
-                (known if architecture.id in self._memory else new).append((trial, architecture))
+                (known if architecture.id in self._had else new).append((trial, architecture))
             seen.add(architecture.string)
             if len(new) == size:
                 break
@@ -256,6 +267,7 @@ class Worker:
         return trial, self._plan.space.suggest(trial)
 
     def _drop(self, trial: optuna.Trial) -> None:
+        self._dropped.append(trial.number)
         self._study.tell(trial, state=TrialState.FAIL)
 
     def _tell(self, trial: optuna.Trial, architecture: Architecture, failures: Mapping[str, str]) -> FrozenTrial:
@@ -292,6 +304,7 @@ class Worker:
         others = [trial for trial in trials[self._seen :] if trial.user_attrs.get(WORKER) != self._worker]
         for trial in others:
             self._remember(trial)
+            self._had.add(trial.user_attrs.get(ARCHITECTURE_ID, ""))
             self._study.add_trial(trial)
         if others:
             self._not_alone()
@@ -318,7 +331,14 @@ class Worker:
             return
         attributes = dict(self._study._storage.get_study_system_attrs(self._study._study_id))
         state = SamplerState(
-            self._plan.key, self._worker, self._batch, self._told, self._study.sampler, attributes, self._alone
+            self._plan.key,
+            self._worker,
+            self._batch,
+            self._told,
+            self._study.sampler,
+            attributes,
+            self._alone,
+            tuple(sorted(self._dropped)),
         )
         if not save_state(self._state_path, state):
             self._state_path = None
@@ -343,6 +363,19 @@ def _memory_study(sampler: BaseSampler, objectives: Sequence[Objective]) -> optu
     study = optuna.create_study(storage=InMemoryStorage(), sampler=sampler, directions=directions, study_name="memory")
     set_metric_names(study, objectives)
     return study
+
+
+def _numbered(number: int, trial: FrozenTrial) -> FrozenTrial:
+    trial = copy(trial)
+    trial.number = number
+    return trial
+
+
+def _with_dropped(trials: Sequence[FrozenTrial], dropped: Sequence[int]) -> Iterator[FrozenTrial]:
+    """Trials under the numbers that they had in memory: dropped proposals come between them."""
+    left, rest = set(dropped), iter(trials)
+    for number in range(len(trials) + len(left)):
+        yield optuna.trial.create_trial(state=TrialState.FAIL) if number in left else next(rest)
 
 
 def _set_attributes(study: optuna.Study, state: SamplerState) -> None:

@@ -11,6 +11,7 @@ import pytest
 from nasrlm.errors import MetricError, RunError, RunFolderError, UsageError
 from nasrlm.search import SAMPLERS, SearchInterrupted, confirm, make_result, pareto_front, search
 from nasrlm.search.confirmation import confirmed_values
+from nasrlm.search.state import load_state
 
 OBJECTIVES = ["accuracy/toy:max", "latency_ms/toy:min"]
 SMALL = {"n_trials": 40, "batch_size": 10, "sampler_options": {"population_size": 10}}
@@ -41,10 +42,27 @@ def test_result_holds_trials_front_and_history(tiny, toy):
     assert [tiny.architecture(arch).id for arch in front["arch"]] == front["architecture_id"].tolist()
 
 
-def test_candidates_seen_before_are_not_evaluated_again(tiny, toy):
+def test_trials_are_different_architectures_while_the_sampler_finds_any(tiny, toy):
     result = search(tiny, toy, OBJECTIVES, **SMALL)
-    assert len(toy.asked) == len(set(toy.asked)) == result.trials["architecture_id"].nunique() < 40
+    assert len(toy.asked) == len(set(toy.asked)) == result.trials["architecture_id"].nunique() == 40
     assert toy.calls <= 4
+
+
+def test_an_exhausted_space_repeats_candidates_and_evaluates_none_again(tiny, toy):
+    result = search(tiny, toy, OBJECTIVES, sampler="random", n_trials=160, batch_size=20)
+    assert len(result.trials) == 160 and result.trials["number"].tolist() == list(range(160))
+    assert len(toy.asked) == len(set(toy.asked)) == result.trials["architecture_id"].nunique() == 144
+
+
+def test_a_study_with_dropped_proposals_resumes_as_if_never_stopped(tiny, toy_class, tmp_path):
+    arguments = {"sampler": "nsga2", "sampler_options": {"population_size": 6}, "batch_size": 6, "seed": 1}
+    whole = search(tiny, toy_class(), OBJECTIVES, n_trials=90, **arguments)
+    storage = f"journal:{tmp_path}/study.log"
+    for n in (30, 48, 90):
+        parts = search(tiny, toy_class(), OBJECTIVES, n_trials=n, storage=storage, **arguments)
+    pd.testing.assert_frame_equal(parts.trials, whole.trials)
+    (state,) = tmp_path.glob("*sampler.pkl")
+    assert len(load_state(state).dropped) > 20  # the sampler repeated itself
 
 
 def test_each_evaluator_gives_its_metrics(tiny, toy):
