@@ -60,7 +60,7 @@ def search(
     """Search a space for the front of the objectives, in batches that an Optuna sampler proposes.
 
     Every evaluator is asked once a batch, for candidates the study has not seen: a sampler that repeats itself is asked
-    for others, and only where it finds none is a known one a trial again. With a storage the same call goes on
+    again, and where it goes on to repeat itself, a known one is a trial again. With a storage the same call goes on
     where it was stopped, as if it had not been; on several machines at once it works on one study together.
 
     Args:

@@ -1,8 +1,8 @@
 """One worker of a study: ask a batch of new candidates, evaluate, tell, store; and go on exactly where it was stopped.
 
 Samplers of discrete spaces repeat themselves: a genetic algorithm proposes its best again and again. A proposal that
-the study has had is dropped and the sampler asked for another, so that trials are different architectures as long as
-the sampler finds any.
+the study has had is dropped and the sampler asked for another, up to as many times a batch as the batch has trials (ten
+where it has fewer).
 
 The sampler works on a study in memory, which is fast. Each finished batch is added to the storage, then the
 sampler's state is replaced. Whatever the moment a worker is killed at, the state on disk is that before some
@@ -47,7 +47,8 @@ from nasrlm.search.storage import (
 from nasrlm.spaces import Architecture
 
 _FAILED_IN_A_ROW = 10  # so many failed candidates one after another mean that the evaluator is broken
-_ASKED_AGAIN = 10  # so often a sampler is asked for a candidate that the study has not had
+_ASKED_AGAIN = 10  # so often a sampler is asked for a candidate that no other worker has
+_REPEATS = 10  # of a worker alone that become no trial, at least, a batch; up to the batch size where that is more
 _WAIT_S = (0.05, 1.0)  # how long to wait, first and at most, for what other workers are at
 
 
@@ -245,20 +246,23 @@ class Worker:
         """Ask the sampler for candidates that no worker has had or is at; for known ones if it finds no other."""
         new: list[tuple[optuna.Trial, Architecture]] = []
         known: list[tuple[optuna.Trial, Architecture]] = []
+        again: list[tuple[optuna.Trial, Architecture]] = []
         seen = set(busy)
-        for _ in range(_ASKED_AGAIN * size):
+        # Asking costs some samplers seconds. Alone, a batch is filled with repeats, which cost no evaluation.
+        for _ in range(size + max(_REPEATS, size) if self._alone else _ASKED_AGAIN * size):
             trial, architecture = self._ask()
-            if architecture.string in seen:
-                self._drop(trial)
-            else:
-                (known if architecture.id in self._had else new).append((trial, architecture))
+            kind = again if architecture.string in seen else known if architecture.id in self._had else new
+            kind.append((trial, architecture))
             seen.add(architecture.string)
             if len(new) == size:
                 break
-        asked = new or known[:size]
-        for trial, _ in known[0 if new else size :]:
-            self._drop(trial)
-        return asked
+        repeats = [*known, *again] if self._alone else [] if new else known
+        asked = [*new, *repeats[: size - len(new)]]
+        kept = {trial.number for trial, _ in asked}
+        for trial, _ in (*known, *again):
+            if trial.number not in kept:
+                self._drop(trial)
+        return sorted(asked, key=lambda one: one[0].number)
 
     def _ask(self) -> tuple[optuna.Trial, Architecture]:
         if self._again:
