@@ -13,7 +13,7 @@ import optuna
 
 @contextmanager
 def finish_first() -> Iterator[None]:
-    """Hold a Ctrl-C back until what is being written is whole."""
+    """Hold a Ctrl-C back until what is being written is whole; inside another such block, until that one ends."""
     before = signal.getsignal(signal.SIGINT)
     if before is None or threading.current_thread() is not threading.main_thread():
         yield
@@ -24,7 +24,9 @@ def finish_first() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-    if pressed:
+    if pressed and callable(before):
+        before(signal.SIGINT, None)  # by default it raises KeyboardInterrupt
+    elif pressed and before is not signal.SIG_IGN:
         raise KeyboardInterrupt
 
 

@@ -27,6 +27,7 @@ from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
 
 from nasrlm.errors import RunError, RunFolderError, UsageError, nearest
+from nasrlm.search.interrupts import finish_first
 from nasrlm.search.objective import Objective
 
 SETTINGS = "nasrlm"  # the user attribute of a study that says what it searches for
@@ -219,14 +220,15 @@ class _BatchedFile(JournalFileBackend):
 
     def append_logs(self, logs: list[dict[str, Any]]) -> None:
         lines = "".join(json.dumps(log, separators=(",", ":")) + "\n" for log in logs)
-        self._own_lock.acquire()
-        try:
-            with self._path.open("r+b", buffering=0) as file:
-                _append_whole(file, lines.encode())
-        finally:
-            # Who was held for dead after the grace period has written all the same, and has no lock to give back.
-            with contextlib.suppress(RuntimeError):
-                self._own_lock.release()
+        with finish_first():  # Optuna's lock fails where Ctrl-C comes while it is given back
+            self._own_lock.acquire()
+            try:
+                with self._path.open("r+b", buffering=0) as file:
+                    _append_whole(file, lines.encode())
+            finally:
+                # Who was held for dead after the grace period has written all the same, and has no lock to give back.
+                with contextlib.suppress(RuntimeError):
+                    self._own_lock.release()
 
 
 def _append_whole(file: Any, data: bytes) -> None:
